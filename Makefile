@@ -1,15 +1,16 @@
-# The two commands of the README stand on this file: `make test` is all that a fresh machine needs.
+# `make test` installs what is missing and runs all checks; `make run` builds and starts the server.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := test
 
-# Another cargo, or another place for what it builds: make CARGO=… CARGO_TARGET_DIR=…
+# To use another cargo or target folder: make CARGO=… CARGO_TARGET_DIR=…
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: run test setup lint unit docs smoke-web test-web generated bench bench-registry-scale soak fuzz clean dist test-dist test-python
+.PHONY: run test setup lint unit docs smoke-web test-web test-web-services generated bench bench-registry-scale soak fuzz clean dist test-dist test-python
 
-# Builds quickly, then starts the server; make run ARGS="check examples" runs another command.
+# Builds with the profile `quick` and starts the server; make run ARGS="check examples" runs another
+# command.
 ARGS ?= serve
 
 run:
@@ -32,14 +33,15 @@ lint:
 	$(CARGO) rustc --package savoir-sandbox --lib --profile check --locked -- --cfg savoir_other_system
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --locked
 
-# Many tests wait for servers and processes, so two of them share a processor.
-# Beside the real servers that tests talk to; what cannot be started is named. Tests that were skipped
-# are listed at the end with the reason. Plain `cargo test` skips all that need a server.
+# Many tests wait for servers and processes, so this runs two tests per processor.
+# Starts the servers that tests need and prints which ones cannot be started. At the end, lists skipped
+# tests with the reason. Plain `cargo test` skips all tests that need a server.
 JUNIT := $(TARGET)/nextest/$(if $(CI),ci,default)/junit.xml
 
 unit:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		rm -f $(JUNIT); \
+		export MEANWHILE="$(CARGO) test --no-run --quiet --workspace --locked --lib --bins --tests"; \
 		(set -x; scripts/services.sh $(CARGO) nextest run --workspace --locked \
 			--test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(if $(CI),--profile ci)); \
 		status=$$?; scripts/skipped.py $(JUNIT); exit $$status; \
@@ -52,8 +54,8 @@ docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	scripts/libraries.py $(TARGET)/doc
 
-# The web app in a real browser: its main pages in at most four minutes, or everything. Both check
-# that ui/dist is what the sources build. The smoke test uses the binary that `unit` has built.
+# Test the web app in a real browser: its main pages in at most four minutes, or everything. Both check
+# that ui/dist is built from the current sources. The smoke test uses the binary that `unit` has built.
 smoke-web:
 	@test -x $(TARGET)/debug/savoir || $(CARGO) build --quiet --locked --package savoir
 	@scripts/web.sh smoke
@@ -63,19 +65,24 @@ test-web:
 	@test -n "$(CI)" -a -x $(TARGET)/debug/savoir || $(CARGO) build --quiet --locked --package savoir
 	@scripts/web.sh all
 
-# The Python package, in an empty environment of each Python that is here.
+# The flows of the web app that store something, on PostgreSQL with S3, and a real small model.
+test-web-services:
+	@test -x $(TARGET)/debug/savoir || $(CARGO) build --quiet --locked --package savoir
+	@SERVICES="postgres s3 model" scripts/services.sh scripts/web.sh services
+
+# Tests the Python package in an empty environment of each installed Python.
 test-python:
 	$(CARGO) build --quiet --locked --package savoir --package savoir-python
 	scripts/test_python.sh $(TARGET)
 
-# Files that are generated from the code; tests hold them equal.
+# Writes the files that are generated from the code. Tests check that they are up to date.
 generated:
 	$(CARGO) build --quiet --locked --package savoir
 	rm -rf docs/reference/rules
 	$(TARGET)/debug/savoir reference docs/reference
 	$(TARGET)/debug/savoir schema --all schemas
 
-# Speed and memory beside the peers, as ratios of one run. Needs python3.
+# Compares speed and memory with other programs. Needs python3.
 bench:
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py
@@ -91,8 +98,8 @@ bench:
 	python3 benches/agents.py
 	python3 benches/editor.py
 
-# A registry with very many skills on a PostgreSQL of its own: it takes about half an hour and some
-# gigabytes.
+# Measures a registry with very many skills on a new PostgreSQL server. Takes about half an hour and
+# some gigabytes.
 ROWS ?= 100000,1000000
 
 bench-registry-scale:
@@ -100,11 +107,12 @@ bench-registry-scale:
 	scripts/services.sh sh -c \
 		'SAVOIR_BENCH_POSTGRES="$$SAVOIR_TEST_POSTGRES" $(TARGET)/dist/bench-registry-scale $(ROWS)'
 
-# Long runs that do not belong into every test: a hundred thousand skills, fuzzing, agents that are
-# large, and a database that is killed again and again.
+# Tests that take too long for `make test`: a hundred thousand skills, fuzzing, large agents, and a
+# database that is killed repeatedly.
 soak: fuzz
 	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it real_agents
-	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it faults
+	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it faults -- --nocapture
+	SAVOIR_TEST_SOAK=1 scripts/services.sh $(CARGO) test --locked --package savoir --test it openapi
 	SAVOIR_TEST_SOAK=1 $(CARGO) test --locked --package savoir-eval --test it harness -- --nocapture
 	$(CARGO) build --profile dist --locked --workspace
 	python3 benches/compare.py --skills 1000,10000,100000 --no-peers

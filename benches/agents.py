@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what agents wait for and pay for: `savoir mcp` beside its peers, and the preamble.
+"""Compares the start of `savoir mcp` with its peers, and measures how long the list of skills takes to build.
 
     python3 benches/agents.py                   1,000 skills
     python3 benches/agents.py --no-peers        without the peers, which come from PyPI
     python3 benches/agents.py --built release   the program in target/release
 
-The time is from the start of the process to the whole first answer of `tools/list`, with the handshake.
+The time is from the start of the process to the end of the first response to `tools/list`, including the handshake.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import compare
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 FASTMCP = """
 import sys
 from fastmcp import FastMCP
@@ -34,7 +34,7 @@ server.run(transport="stdio", show_banner=False)
 
 
 def flat(folder, count):
-    """The same skills as for `savoir check`, next to each other, as agents have them."""
+    """Creates the same skills as for `savoir check`, but in one folder, as agents install them."""
     made = folder / "made"
     compare.make_skills(made, count)
     skills = folder / "project" / ".claude" / "skills"
@@ -50,8 +50,8 @@ def send(process, message):
 
 
 def answer(process, number):
-    """The line that answers a question, whatever else is said before."""
-    end = time.monotonic() + PATIENCE
+    """Returns the line with the response to a request; ignores other messages before it."""
+    end = time.monotonic() + TIMEOUT_SECONDS
     pending = b""
     while time.monotonic() < end:
         ready, _, _ = select.select([process.stdout], [], [], 1)
@@ -63,11 +63,11 @@ def answer(process, number):
         for line in lines:
             if json.loads(line).get("id") == number:
                 return line
-    sys.exit(f"no answer within {PATIENCE} s")
+    sys.exit(f"no answer within {TIMEOUT_SECONDS} s")
 
 
 def memory(pid):
-    """Peak resident memory, and what is of the process alone, in MB."""
+    """Peak resident memory and anonymous memory in MB."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return tuple(int(fields[name].split()[0]) / 1000 * 1.024 for name in ("VmHWM", "RssAnon"))
 
@@ -104,7 +104,7 @@ def peers(skills):
         found.append(("FastMCP, SkillsDirectoryProvider", [python, "-c", FASTMCP, str(skills)], {}))
     if compare.installed("skillport-mcp==1.1.2"):
         program = str(compare.PEERS / "bin" / "skillport-mcp")
-        # Its index is made in the first run, and found in the others: the median is without it.
+        # The first run creates the index and later runs use it, so the median does not include its creation.
         options = ["--skills-dir", str(skills), "--db-path", str(skills.parent / "skillport.lancedb")]
         found.append(("skillport-mcp", [program, *options, "--embedding-provider", "none"], {}))
     return found
@@ -116,16 +116,16 @@ def main():
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--built", default="dist")
     parser.add_argument("--no-peers", action="store_true")
-    asked = parser.parse_args()
-    built = compare.BUILT.parent / asked.built
+    args = parser.parse_args()
+    built = compare.BUILT.parent / args.built
     folder = Path(tempfile.mkdtemp(prefix="savoir-bench-"))
     try:
-        skills = flat(folder, asked.skills)
+        skills = flat(folder, args.skills)
         home = folder / "home"
         home.mkdir()
         programs = [("savoir mcp", [str(built / "savoir"), "mcp"], {})]
-        programs += [] if asked.no_peers else peers(skills)
-        print(f"### First `tools/list` with {asked.skills:,} skills\n")
+        programs += [] if args.no_peers else peers(skills)
+        print(f"### First `tools/list` with {args.skills:,} skills\n")
         print("| server | median ms | slowest ms | times savoir | bytes | tools | peak MB | own MB |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         base = None
@@ -134,7 +134,7 @@ def main():
                 "cwd": skills.parent.parent,
                 "env": {"HOME": str(home), "PATH": os.environ["PATH"], **environment},
             }
-            runs = asked.runs if base is None else 3
+            runs = args.runs if base is None else 3
             results = [first_list(command, options) for _ in range(runs)]
             times = [result[0] for result in results]
             middle = statistics.median(times)

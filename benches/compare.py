@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures `savoir check` beside its peers in one run and prints Markdown tables of ratios.
+"""Compares `savoir check` with its peers in one run and prints Markdown tables of ratios.
 
     python3 benches/compare.py                      10,000 skills, 1,000 for the slow peers
     python3 benches/compare.py --no-peers           without them
@@ -58,7 +58,7 @@ def body(rng, size):
 
 
 def make_skills(folder, count):
-    """Skills shaped like real ones: half stand alone, some have references, all pass the check."""
+    """Creates skills like real ones: a quarter has a reference file, and all pass `savoir check`."""
     rng = random.Random(count)
     for number in range(count):
         name = f"skill-{number:06}"
@@ -78,7 +78,7 @@ def make_skills(folder, count):
 
 
 def run(command, **options):
-    """CPU seconds, wall seconds and peak memory in MiB of one command."""
+    """Runs a command. Returns its CPU seconds and wall-clock seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
@@ -90,7 +90,7 @@ def run(command, **options):
 
 
 def peak_memory(command):
-    """Peak resident memory in MiB, as the kernel tells it while the program runs."""
+    """Peak resident memory in MiB, polled from /proc while the program runs."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0
     while process.poll() is None:
@@ -111,7 +111,7 @@ def median(command, runs, **options):
 
 
 def installed(package):
-    """Whether a package from PyPI is there, in an environment of our own."""
+    """Installs a package from PyPI into the environment for peers. Returns whether that worked."""
     python = PEERS / "bin" / "python"
     if not python.exists():
         venv.create(PEERS, with_pip=True)
@@ -123,7 +123,7 @@ def installed(package):
 
 
 def python_loop(folder):
-    """The library skills-ref, called for each skill in one process, as (name, command)."""
+    """A Python loop that calls the library skills-ref for each skill, as (name, command)."""
     if not installed("skills-ref"):
         return []
     loop = (
@@ -136,7 +136,7 @@ def python_loop(folder):
 
 
 def slow_peers(folder):
-    """Peers with a command of their own, as (name, command)."""
+    """Peers with a command-line program, as (name, command)."""
     commands = {"skillport": ["validate", str(folder)], "skillsaw": ["lint", str(folder)]}
     return [
         (" ".join([name, arguments[0]]), [str(PEERS / "bin" / name), *arguments])

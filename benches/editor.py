@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the language server and the Python package beside `savoir check`, and prints Markdown tables.
+"""Compares the language server and the Python package with `savoir check`, and prints Markdown tables.
 
     python3 benches/editor.py                    10,000 skills, programs in target/dist
     python3 benches/editor.py --built quick      programs in target/quick
     python3 benches/editor.py --skills 1000
 
-The time of a key press is from the end of the edit to the whole answer with the diagnostics.
+The time of a key press is from sending the edit to the end of the response with the diagnostics.
 """
 
 import argparse
@@ -27,7 +27,7 @@ KEYS = 100
 
 
 class Server:
-    """`savoir lsp` with the messages of a client."""
+    """Starts `savoir lsp` and exchanges LSP messages with it."""
 
     def __init__(self, program, folder):
         self.process = subprocess.Popen(
@@ -126,7 +126,7 @@ def key_presses(program, folder):
 
 
 def index(program, skills):
-    """Seconds until all skills are known, peak memory in MiB, and seconds of `savoir check`."""
+    """Seconds until all skills are indexed, peak memory in MiB, and seconds of `savoir check`."""
     check = statistics.median(
         milliseconds(lambda: subprocess.run([program, "check", skills], stdout=subprocess.DEVNULL, check=True)) / 1000
         for _ in range(3)
@@ -142,7 +142,7 @@ def index(program, skills):
 
         def first_names(server=server):
             server.notify("initialized")
-            # The names of all skills are proposed after a slash; the answer waits for the index.
+            # After a slash, the server completes names of skills; the response waits for the index.
             place = {"line": 4, "character": 5}
             found = server.request("textDocument/completion", textDocument=document, position=place)
             if not found:
@@ -155,12 +155,12 @@ def index(program, skills):
 
 
 def python_package(built, folder):
-    """The Python of an environment with the package."""
+    """Creates a virtual environment with the package. Returns its Python interpreter."""
     place = folder / "python"
     venv.create(place, with_pip=True)
     program, native = folder / "savoir", folder / "libsavoir_native.so"
     for path in (program, native):
-        # Debug information would make the wheel large.
+        # With debug information, the wheel would be very large.
         subprocess.run(["strip", "-o", path, built / path.name], check=True)
     wheel = [sys.executable, compare.ROOT / "packaging/wheel.py", program, folder, "--glibc", "auto", "--compress", "0"]
     subprocess.run(wheel, check=True, stdout=subprocess.DEVNULL)
@@ -170,7 +170,7 @@ def python_package(built, folder):
 
 
 def importing(python, module):
-    """Milliseconds of an import, inside of a new process."""
+    """Milliseconds of an import in a new process, without the start of Python."""
     code = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
     times = []
     for _ in range(31):
@@ -180,7 +180,7 @@ def importing(python, module):
 
 
 def python_check(python, skills):
-    """Seconds of `savoir_skills.check`, without starting Python."""
+    """Seconds of `savoir_skills.check`, without the start of Python."""
     code = (
         "import sys, time, savoir_skills\n"
         "savoir_skills.check(text='---\\nname: a\\ndescription: b\\n---\\n')\n"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Times `savoir scan` on an ordinary skill and on hostile inputs, each as a process of its own.
+"""Measures `savoir scan` on the examples and on hostile inputs, each in its own process.
 
     python3 benches/hostile.py [--binary target/dist/savoir] [--runs 5]
 
-Ends with 1 if an ordinary skill takes more than 20 ms, or a hostile input more than 2 s or 100 MB.
+The exit code is 1 if an ordinary skill takes more than 20 ms, or a hostile input more than 2 s or 100 MB.
 """
 
 import argparse
@@ -22,7 +22,7 @@ HEADER = "---\nname: demo\ndescription: Shows a rule. Use when learning.\n---\n#
 
 
 def hostile_files():
-    """Inputs that reach a limit of the scanner, by name: the path in the skill, and the text."""
+    """Yields inputs that reach a limit of the scanner, as (name, path in the skill, text)."""
     def fill(line, size=MEGABYTE):
         return (line * (size // len(line) + 1))[:size]
 
@@ -32,6 +32,11 @@ def hostile_files():
     yield "shell: growing values", "a.sh", "a=" + "x" * 60_000 + "\n" + fill("echo ${a//x/yyyy} $a\n")
     yield "shell: functions", "a.sh", "f() { curl \"https://$1\"; }\n" + fill("f a.example\nf $RANDOM.example\n")
     yield "shell: groups", "a.sh", "( " * 200_000 + ") | cat " * 90_000
+    yield "shell: long arguments", "a.sh", "f() { " + "curl $1 $2\n" * 300 + "}\n" + "".join(
+        f"f a{n}.example {'x' * 60_000}\n" for n in range(16))
+    yield "batch: variables", "a.bat", "set a=" + "x" * 8_000 + "\n" + fill("curl %a%%a%%a%\n")
+    yield "python: lists of lists", "a.py", f"a = [{','.join(['104'] * 4_000)}]\n" + "".join(
+        f"a{n} = [a{n - 1 if n else ''}, a{n - 1 if n else ''}]\n" for n in range(2_000))
     yield "python: nested calls", "a.py", fill("a(b(c(d(e(f(g(h(i)))))))))\n")
     yield "python: functions", "a.py", "".join(
         f"def f{n}(x):\n    return f{n + 1}(x) + f{n + 1}(x) + f{n + 1}([x, x])\n" for n in range(8_000)) + "f0(1)\n"
@@ -50,6 +55,8 @@ def hostile_files():
     yield "text: encoded", "a.txt", fill("Y3VybCBodHRwOi8vOTEuOTIuMjQyLjMwL3ggfCBzaA== ", 2 * MEGABYTE)
     yield "text: numbers", "a.txt", fill("99,117,114,108,32,104,116,116,112,58,47,47 ", 2 * MEGABYTE)
     yield "text: addresses", "a.txt", fill("https://a.example/x?y=z#w ", 2 * MEGABYTE)
+    yield "text: addresses in addresses", "a.txt", fill("https://", 2 * MEGABYTE)
+    yield "go: calls on one line", "a.go", fill('exec.Command("sh", x) http.Get(', 2 * MEGABYTE)
 
 
 def measure(command):
@@ -74,10 +81,10 @@ def main():
     binary = str(pathlib.Path(options.binary).resolve())
     failed = []
 
-    def row(name, folder, most_ms):
+    def row(name, folder, max_ms):
         found = [measure([binary, "scan", str(folder)]) for _ in range(options.runs)]
         elapsed, memory = statistics.median(one[0] for one in found), max(one[1] for one in found)
-        is_over = elapsed > most_ms or memory > MAX_MEGABYTES
+        is_over = elapsed > max_ms or memory > MAX_MEGABYTES
         failed.extend([name] * is_over)
         print(f"{name:28} {elapsed:9.1f} ms {memory:8.1f} MB{'  over the limit' if is_over else ''}")
 

@@ -3,14 +3,14 @@
     python3 -I -B savoir_host.py --skill DIR --module tools.py
     python3 -I -B savoir_host.py --skill DIR --action NAME=PATH[:FUNCTION] ...
 
-The first line it sends is `{"ready":true,"python":"3.11.7","tools":[...]}`, or
-`{"ready":false,"error":{...}}` and the end. Then every `{"id","tool","args"}` that it reads is
-answered by `{"id","ok":true,"result"}` or `{"id","ok":false,"error":{"type","message","at"}}`.
-It ends when its standard input does.
+The first line of output is `{"ready":true,"python":"3.11.7","tools":[...]}`. If the skill cannot be
+loaded, it is `{"ready":false,"error":{...}}`, and the host exits. After that, each request
+`{"id","tool","args"}` gets the response `{"id","ok":true,"result"}` or
+`{"id","ok":false,"error":{"type","message","at"}}`. The host exits when standard input ends.
 
-Only the standard library of Python 3.9 and later is used. The module runs in this process, so
-nothing here defends against it: the sandbox around the process does. What is prevented are
-accidents, such as a `print` that would be taken for an answer.
+The host uses only the standard library of Python 3.9 and later. The skill's module runs in this
+process, so this file cannot defend against a malicious module: the sandbox around the process does.
+This file only prevents accidents, such as the output of `print` that looks like a response.
 """
 
 import json
@@ -19,22 +19,22 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Names that a handler without a function name is tried under, after the name of its action.
+# If an action names no function, these names are tried after the name of the action.
 HANDLER_NAMES = ("handler", "main", "run")
 
-# Error messages beyond this help nobody, and the reader bounds lines anyway.
+# Longer error messages are cut off; the reader limits the length of a line, too.
 MAX_MESSAGE = 8192
 
 
 class HostError(Exception):
-    """Something the host itself says about a skill."""
+    """An error that the host reports, as opposed to an exception in the skill's code."""
 
 
 class Wire:
-    """Lines of JSON over private copies of standard input and output.
+    """Reads and writes lines of JSON over private copies of standard input and output.
 
-    The originals are pointed elsewhere: whatever the module reads is empty, whatever it prints goes
-    to standard error.
+    The original file descriptors are redirected: the module's standard input is empty, and its
+    standard output goes to standard error.
     """
 
     def __init__(self):
@@ -44,7 +44,7 @@ class Wire:
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
-        # Standard output is a pipe, where prints would wait for a full buffer.
+        # By default, Python would buffer prints until a block is full, because the output is a pipe.
         sys.stdout.reconfigure(line_buffering=True)
         self._rest = b""
 
@@ -59,7 +59,7 @@ class Wire:
                 yield b"".join(parts)
                 parts = []
                 continue
-            # Parts are joined once, so that a long line does not cost its square.
+            # Parts are joined once per line: joining after each read would take quadratic time.
             parts.append(self._rest)
             self._rest = os.read(self._in, 1 << 16)
             if not self._rest:
@@ -72,12 +72,12 @@ class Wire:
 
 
 def dump(value):
-    # ASCII only: a lone surrogate in a string stays an escape instead of failing to encode.
+    # ASCII only: a lone surrogate is written as an escape sequence; UTF-8 could not encode it.
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def describe(error, skill):
-    """An exception as type, message, and the last place in the skill that it came through."""
+    """Returns the exception's type and message, and the innermost line of the skill's code in its traceback."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001: the exception is the skill's, and so is its __str__
@@ -102,11 +102,11 @@ def place_in(skill, filename, line):
 
 
 def import_path(skill):
-    """Where modules come from: the skill first, then ours, then Python's own and its environment.
+    """Sets the search path for imports: the skill's folder, our folder, then Python's default path.
 
-    `-I` leaves out the working directory, PYTHONPATH and the user's own packages.
+    `-I` already excludes the working directory, PYTHONPATH and the user's site-packages.
     """
-    # Loaded before the skill can be searched, so that a folder `gaia` in it changes nothing.
+    # Import this first, so that a folder `gaia` in the skill cannot replace it.
     sys.path.insert(0, HERE)
     import gaia.agents.base.tools  # noqa: F401
 
@@ -122,7 +122,8 @@ def load(path, name):
     if spec is None or spec.loader is None:
         raise HostError("`%s` is not a Python module" % path)
     module = util.module_from_spec(spec)
-    # Dataclasses and pickling look their module up here, and `import tools` must not load it twice.
+    # Dataclasses and pickle look up their module in sys.modules, and `import tools` must not load it
+    # a second time.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -133,7 +134,7 @@ def load(path, name):
 
 
 def inside(skill, path):
-    """The absolute path of a file of the skill."""
+    """Returns the absolute path of a file. Raises `HostError` if the file is not inside the skill."""
     full = os.path.realpath(os.path.join(skill, path))
     if not full.startswith(skill + os.sep):
         raise HostError("`%s` is outside the skill" % path)
@@ -147,7 +148,7 @@ def module_name(path):
 
 
 def tools_of_module(skill, path):
-    """The decorated functions of a module by the names that it gives them."""
+    """Returns the functions with the decorator `@tool`, by their names in the module."""
     from gaia.agents.base.tools import REGISTERED
 
     module = load(inside(skill, path), module_name(path))
@@ -155,7 +156,7 @@ def tools_of_module(skill, path):
     marked = {id(function) for function in REGISTERED}
     tools = {name: value for name, value in own.items() if id(value) in marked and callable(value)}
     for function in REGISTERED:
-        # Another decorator above `@tool` leaves something else under the name: that one is called.
+        # If there is another decorator above `@tool`, call the function that it returned.
         name = getattr(function, "__name__", None)
         if getattr(function, "__module__", None) == module.__name__ and callable(own.get(name)):
             tools.setdefault(name, own[name])
@@ -163,7 +164,7 @@ def tools_of_module(skill, path):
 
 
 def tools_of_actions(skill, actions):
-    """The handlers of OpenClaw actions."""
+    """Returns the handler functions of OpenClaw actions, by the name of the action."""
     tools, modules = {}, {}
     for action in actions:
         name, separator, handler = action.partition("=")
@@ -183,7 +184,7 @@ def tools_of_actions(skill, actions):
 
 
 def split_handler(handler):
-    """`path:function` or `path#function`, the function being optional."""
+    """Splits `path:function` or `path#function`; the function is optional."""
     for mark in (":", "#"):
         path, separator, function = handler.rpartition(mark)
         if separator and path:
@@ -192,7 +193,7 @@ def split_handler(handler):
 
 
 def caller(function):
-    """Calls a function with named arguments, also where it takes them by position only."""
+    """Wraps a function so that all its arguments, even positional-only ones, can be passed by name."""
     code = getattr(function, "__code__", None)
     count = getattr(code, "co_posonlyargcount", 0)
     if not count:
@@ -204,7 +205,7 @@ def caller(function):
         first = []
         for name in names:
             if name not in args:
-                # What follows a parameter that is left out cannot be given by position.
+                # If one positional argument is missing, later ones cannot be passed by position.
                 break
             first.append(args.pop(name))
         return function(*first, **args)
@@ -213,13 +214,13 @@ def caller(function):
 
 
 class Loop:
-    """The event loop of coroutines. It is kept, so that what a module opens in one call lives on."""
+    """Runs coroutines. All calls share one event loop, so that connections opened in one call stay usable."""
 
     def __init__(self):
         self._loop = None
 
     def result(self, value):
-        """What a coroutine gives; anything else is itself."""
+        """Awaits the value if it is a coroutine or another awaitable; otherwise returns it unchanged."""
         if not hasattr(value, "__await__"):
             return value
         import asyncio
@@ -235,7 +236,7 @@ class Loop:
 
 
 def answer(line, tools, skill, loop):
-    """The line that answers a request."""
+    """Calls the requested tool and returns the response as a line of JSON."""
     ident = None
     try:
         request = json.loads(line)
@@ -249,12 +250,12 @@ def answer(line, tools, skill, loop):
     try:
         return dump({"id": ident, "ok": True, "result": result})
     except BaseException as error:
-        told = {"type": "NotSerialisable", "message": str(error)[:MAX_MESSAGE]}
-        return dump({"id": ident, "ok": False, "error": told})
+        described = {"type": "NotSerialisable", "message": str(error)[:MAX_MESSAGE]}
+        return dump({"id": ident, "ok": False, "error": described})
 
 
 def arguments(words):
-    """What the engine asked for. It is the only caller, so there is nothing to explain."""
+    """Parses the command line. Messages are short, because the engine is the only caller."""
     skill, module, actions = None, None, []
     words = iter(words)
     for word in words:
@@ -279,7 +280,7 @@ def main():
     skill = ""
     try:
         skill, module, actions = arguments(sys.argv[1:])
-        # The module sees a program name and nothing of how it is hosted.
+        # The module must not see the host's own arguments.
         sys.argv[:] = [os.path.join(skill, module) if module else skill]
         import_path(skill)
         if module is not None:
@@ -287,7 +288,7 @@ def main():
         else:
             found = tools_of_actions(skill, actions)
         tools = {name: caller(function) for name, function in found.items()}
-    except BaseException as error:  # noqa: B902: `sys.exit()` at import is an answer, too
+    except BaseException as error:  # noqa: B902: a module can call `sys.exit()` when it is imported
         wire.send(dump({"ready": False, "error": describe(error, skill)}))
         return 1
     version = "%d.%d.%d" % sys.version_info[:3]
@@ -304,5 +305,5 @@ if __name__ == "__main__":
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
-        # Threads and exit handlers of the module have no say in when the host ends.
+        # `sys.exit` would wait for the module's threads and run its exit handlers.
         os._exit(code)

@@ -1,13 +1,15 @@
-"""Runs the host of Python tools, and tells which line of the skill does what.
+"""Runs the host of Python tools and reports which line of the skill caused which access.
 
     python3 -I -B savoir_vetting.py MARK SKILL savoir_host.py ARGUMENTS...
 
-What the skill opens, starts and looks up is told on standard error, in lines that begin with a
-record separator and MARK. The sandbox sees the same from outside, and what it saw is what counts:
-this program adds the line, and a skill that deceives it deceives nobody else.
+The files that the skill opens, the programs it starts and the hosts it looks up are reported on
+standard error, in lines that start with a record separator and MARK. The verdict does not depend on
+these reports: the sandbox records the same accesses from outside. They only add the line numbers, so
+a skill that falsifies them gains nothing.
 
-A package that is not installed is replaced by a stand-in that takes every call, and that sends what
-it is given if an address is among it: so a module goes on as if the package was there.
+A package that is not installed is replaced by a stand-in, so that the module continues as if the
+package was installed. The stand-in accepts every call. If an argument is a URL, it sends the
+arguments there, because the real package would probably do that.
 """
 
 import json
@@ -18,13 +20,14 @@ import types
 MAX_NOTES = 400
 MAX_TEXT = 1024
 
-# Attributes of a stand-in that are caught or raised rather than called.
+# Attributes of a stand-in with these suffixes become exception classes, because modules catch or
+# raise them.
 RAISED = ("Error", "Exception", "Timeout", "Warning")
 METHODS = ("get", "post", "put", "patch", "delete", "head", "options")
 
 
 class Notes:
-    """Tells what happens, with the line of the skill that it comes from."""
+    """Reports accesses, each with the line of the skill that caused it."""
 
     def __init__(self, mark, skill):
         self._mark = b"\x1e" + mark.encode("ascii")
@@ -36,7 +39,7 @@ class Notes:
         self._quiet = tuple(os.path.join(each, "lib") for each in prefixes) + (self._skill,)
 
     def place(self):
-        """The nearest frame of the skill; code without a file belongs to whoever runs it."""
+        """The innermost frame in a file of the skill. Code without a file counts for its caller."""
         frame = sys._getframe(1)
         while frame is not None:
             name = frame.f_code.co_filename
@@ -45,7 +48,7 @@ class Notes:
             frame = frame.f_back
         return None
 
-    def tell(self, kind, value, write=False):
+    def report(self, kind, value, write=False):
         place = self.place()
         if place is None or self._left <= 0:
             return
@@ -74,19 +77,19 @@ class Notes:
             changes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
             write = bool(set(mode or "") & set("wax+")) or bool((flags or 0) & changes)
             if write or not path.startswith(self._quiet):
-                self.tell("open", path, write)
+                self.report("open", path, write)
         elif event == "socket.getaddrinfo":
-            self.tell("host", args[0])
+            self.report("host", args[0])
         elif event == "socket.connect":
             address = args[1]
             if isinstance(address, tuple):
-                self.tell("host", address[0])
+                self.report("host", address[0])
         elif event == "subprocess.Popen":
-            self.tell("program", os.fsdecode(args[0]))
+            self.report("program", os.fsdecode(args[0]))
         elif event in ("os.exec", "os.posix_spawn"):
-            self.tell("program", os.fsdecode(args[0]))
+            self.report("program", os.fsdecode(args[0]))
         elif event == "os.system":
-            self.tell("program", "sh")
+            self.report("program", "sh")
 
 
 class StandIn:
@@ -103,7 +106,7 @@ class StandIn:
 
     def __call__(self, *args, **kwargs):
         if len(args) == 1 and not kwargs and isinstance(args[0], (types.FunctionType, type)):
-            # It decorates.
+            # It is used as a decorator.
             return args[0]
         send(self.stand_in_name, args, kwargs)
         return StandIn(self.stand_in_name + "()")
@@ -155,13 +158,13 @@ def attribute(owner, name):
 class StandInModule(types.ModuleType):
     def __getattr__(self, name):
         found = attribute(self.__name__, name)
-        # An exception must be the same class wherever it is named.
+        # Save the attribute, so that `raise` and `except` get the same exception class.
         setattr(self, name, found)
         return found
 
 
 class Finder:
-    """Gives a stand-in for what nobody else finds."""
+    """An import finder that provides a stand-in for each package that no other finder has."""
 
     def __init__(self, notes):
         self._notes = notes
@@ -175,7 +178,7 @@ class Finder:
         if path is not None and not isinstance(sys.modules.get(top), StandInModule):
             return None
         if top == name:
-            self._notes.tell("missing", name)
+            self._notes.report("missing", name)
         return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
@@ -186,7 +189,7 @@ class Finder:
 
 
 def send(name, args, kwargs):
-    """Sends what a stand-in was given, if an address is among it."""
+    """Sends the arguments of a call to the first URL among them; does nothing without a URL."""
     values = list(args) + list(kwargs.values())
     urls = [each for each in values if isinstance(each, str) and each.startswith(("http://", "https://"))]
     if not urls:
@@ -211,9 +214,9 @@ def send(name, args, kwargs):
         if kwargs.get(key):
             headers["X-" + key] = str(kwargs[key])
     try:
-        asked = request.Request(url, data=data, headers=headers, method=method)
-        request.urlopen(asked, timeout=5).close()
-    except Exception:  # noqa: BLE001: the skill would see an answer, or an error of its own kind
+        message = request.Request(url, data=data, headers=headers, method=method)
+        request.urlopen(message, timeout=5).close()
+    except Exception:  # noqa: BLE001: the real package would return a response or raise its own error
         pass
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fails if a crate has more dependencies than it promises: count_dependencies.sh CRATE MAX [OPTION…]
+# Fails if a crate has more than MAX dependencies: count_dependencies.sh CRATE MAX [OPTION…]
 #
-# They are counted as users get them: without those of tests and builds.
+# Counts only normal dependencies, not those of tests and build scripts.
 set -eu
 crate=$1
 most=$2

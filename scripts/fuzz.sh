@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target for some seconds, and adds the time to fuzz/ledger.tsv. Uses cargo-fuzz; the
-# stable toolchain serves with RUSTC_BOOTSTRAP, without sanitizers.
+# Fuzzes each target for SECONDS and adds the processor time to fuzz/ledger.tsv. Uses cargo-fuzz with the
+# stable toolchain (through RUSTC_BOOTSTRAP) and without sanitizers.
 #
 #     scripts/fuzz.sh SECONDS [TARGET…]
 set -euo pipefail
@@ -12,7 +12,7 @@ targets=("$@")
 command -v cargo-fuzz >/dev/null 2>&1 || cargo install cargo-fuzz --version 0.13.2 --locked
 mkdir -p fuzz/corpus
 
-# The inputs to begin with: the seeds, and the skills of examples/.
+# The initial corpus: the seeds, and the skills in examples/.
 inputs() {
 	local target=$1 folder name
 	mkdir -p "fuzz/corpus/$target"
@@ -36,27 +36,36 @@ inputs() {
 	esac
 }
 
-# One line for each run, so that the time adds up over the months.
+# The ledger has one line for each run, so that the total time can be computed.
 note() {
 	printf '%s\t%s\t%s\t%s\n' \
 		"$(date -u +%F)" "$(git rev-parse --short HEAD 2>/dev/null || echo -)" "$1" "$2" >>fuzz/ledger.tsv
 }
 
+# Runs a command, and sets `cpu` to the seconds of processor time that it used.
+measure() {
+	local times status=0
+	exec 3>&1 4>&2
+	times="$({ TIMEFORMAT='%0U %0S'; time "$@" >&3 2>&4; } 2>&1)" || status=$?
+	exec 3>&- 4>&-
+	cpu=$((${times/ / + }))
+	return $status
+}
+
 for target in "${targets[@]}"; do
-	start=$SECONDS
 	if [ "$target" = bodies ]; then
-		# Bodies of requests go to a real server; no crash of it, and no error 500.
-		SAVOIR_TEST_BODIES_SECONDS="$seconds" cargo test --locked --package savoir-server --test it \
-			bodies::every_route_answers_any_body
+		# Sends request bodies to a real server, which must not crash or respond with status 500.
+		cargo test --quiet --locked --package savoir-server --test it --no-run
+		SAVOIR_TEST_BODIES_SECONDS="$seconds" measure cargo test --locked --package savoir-server \
+			--test it bodies::every_route_answers_any_body
 	else
 		inputs "$target"
-		# Compiling does not count.
+		# Build first, so that the time does not include compiling.
 		RUSTC_BOOTSTRAP=1 cargo fuzz build --sanitizer none "$target"
-		start=$SECONDS
-		RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none "$target" -- \
-			-max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=512
+		RUSTC_BOOTSTRAP=1 measure cargo fuzz run --sanitizer none "$target" -- \
+			-max_total_time="$seconds" -max_len=65536 -timeout=30 -rss_limit_mb=512
 	fi
-	note "$target" "$((SECONDS - start))"
+	note "$target" "$cpu"
 done
 awk -F'\t' 'NR > 1 { sum[$3] += $4 } END { for (one in sum) printf "%-12s %6.2f CPU hours\n", one, sum[one] / 3600 }' \
 	fuzz/ledger.tsv | sort

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks what users of the libraries see: the public API, and the examples in the READMEs.
+"""Checks the public API of the library crates, and the examples in their READMEs.
 
     libraries.py DOC_FOLDER            prints new items; fails if one was removed or changed
     libraries.py DOC_FOLDER --write    writes the lists of the public API
 
 DOC_FOLDER is what `cargo doc` writes, such as target/doc. A list has one line for each item, with its
 signature, and for each public method, field and variant. A removed or changed line breaks the code of
-users, so it needs a new minor version and a line in CHANGELOG.md. Implemented traits are not listed. The examples in a README must be those
-at the head of the crate, which are tested.
+users, so it needs a new minor version and a line in CHANGELOG.md. Implemented traits are not listed.
+Each example in a README must also be in the crate's documentation, where it is tested.
 """
 
 import html
@@ -27,7 +27,7 @@ ENTRY = re.compile(
 
 
 class Page(html.parser.HTMLParser):
-    """The declaration of an item, and its own methods, fields and variants."""
+    """Parses the documentation page of an item: its declaration, methods, fields and variants."""
 
     def __init__(self, text):
         super().__init__()
@@ -48,7 +48,7 @@ class Page(html.parser.HTMLParser):
         if tag == "pre" and "item-decl" in names:
             into = "declaration"
         elif not self._foreign and ENTRY.match(identity) and into is None:
-            # The signature of a method is in a heading inside of its section.
+            # The signature of a method is in a heading within its section.
             into = f"wait {identity}" if tag == "section" and not identity.startswith("variant") else identity
             self.entries.setdefault(identity, "")
         elif into and into.startswith("wait ") and tag == "h4":
@@ -76,14 +76,14 @@ def plain(text):
 
 
 def api(folder):
-    """The lines for a crate, sorted."""
+    """Returns the public API of a crate as sorted lines."""
     index = (folder / "all.html").read_text()
     lines = set()
     for link in re.findall(r'<a href="([^"#]+\.html)"', index.split('id="main-content"', 1)[1]):
         page = Page((folder / link).read_text())
         path = "::".join([*pathlib.PurePosixPath(link).parts[:-1], link.rsplit("/", 1)[-1].split(".")[1]])
         declaration = plain(page.declaration)
-        # Fields and variants are entries of their own.
+        # Fields and variants have their own lines.
         if re.match(r"(pub )?(unsafe )?(struct|enum|union)\b", declaration):
             declaration = declaration.split("{")[0].rstrip()
         lines.add(f"{path}: {declaration}")
@@ -92,13 +92,13 @@ def api(folder):
 
 
 def untested_examples(crate):
-    """The examples of a README that are not part of the example at the head of the crate."""
+    """Returns the examples of a README that are missing in the crate's documentation."""
     head = []
     for line in (ROOT / "crates" / crate / "src" / "lib.rs").read_text().splitlines():
         if not line.startswith("//!"):
             break
         line = line[4:]
-        # Lines that start with # are compiled, but not shown.
+        # rustdoc compiles lines that start with `#`, but does not show them.
         if not line.startswith("# ") and line != "#":
             head.append(line)
     readme = (ROOT / "crates" / crate / "README.md").read_text()

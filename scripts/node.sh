@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the folder of a node that is new enough for what others wrote for Node 22: that of this
-# machine, or one from npm. node.sh
+# Prints the folder of Node.js 22 or newer, which some npm packages need: the installed one, or one from
+# npm. node.sh
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints a folder with the packages of npm that a lock names by digest, and makes it first if there
-# is none. Several may ask at once: npm.sh LOCK, where LOCK is a folder with package-lock.json
+# Prints a folder with the npm packages of a lockfile, and installs them first if necessary. Can run
+# several times concurrently: npm.sh LOCK, where LOCK is a folder with package-lock.json
 set -euo pipefail
 lock="$1"
 name="$(basename "$lock")"
@@ -13,7 +13,7 @@ mkdir -p "$cache"
 (
 	flock 9
 	[ ! -d "$place" ] || exit 0
-	# Into a folder beside, then renamed: what is there is whole.
+	# Install into a temporary folder and rename it, so that an existing folder is always complete.
 	rm -rf "$place.new"
 	mkdir "$place.new"
 	cp "$lock/package.json" "$lock/package-lock.json" "$place.new"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/check.svg from what `savoir check` really prints: python3 scripts/picture.py SAVOIR"""
+"""Draws docs/check.svg from the output of `savoir check`: python3 scripts/picture.py SAVOIR"""
 
 import html
 import re
@@ -24,7 +24,7 @@ WIDTH, LINE, LEFT, TOP = 820, 19, 20, 56
 
 
 def spans(line):
-    """Text pieces of a line with the colour of their escape codes."""
+    """Splits a line with ANSI escape codes into pieces of text with their colors."""
     colour, bold = "#c0caf5", False
     for piece in re.split(r"(\x1b\[[0-9;]*m)", line):
         if piece.startswith("\x1b["):

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Runs a command beside the real servers that tests talk to: services.sh COMMAND…
+# Starts the servers that tests need, runs a command, and stops the servers: services.sh COMMAND…
 #
-# Each script in services/ is started with a folder of its own. It puts its programs into the
-# background, writes their process ids into the file `pids` there, and prints the variables that
-# tell tests where they are, as NAME=value. A service that cannot be started says why in a line that
-# is easy to see, and its tests say that they were skipped.
+# Each script in services/ gets the path of a new folder. It starts its programs in the background,
+# writes their process ids into the file `pids` in that folder, and prints environment variables with
+# their addresses, as NAME=value. If a service cannot be started, this prints why, and its tests are
+# skipped.
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$(mktemp -d "${TMPDIR:-/tmp}/savoir-services.XXXXXX")"
 chmod 755 "$work"
 
 stop() {
+	jobs -p | xargs --no-run-if-empty kill 2>/dev/null
 	for pids in "$work"/*/pids; do
 		[ -f "$pids" ] || continue
 		while read -r pid; do kill "$pid" 2>/dev/null; done <"$pids"
@@ -27,14 +28,28 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
+# Installing services from nothing takes minutes, so they start at the same time.
+names=()
 for service in "$here"/services/*.sh; do
 	name="$(basename "$service" .sh)"
+	# SERVICES="postgres s3" starts only these.
+	[[ -z "${SERVICES:-}" || " $SERVICES " == *" $name "* ]] || continue
 	mkdir "$work/$name"
-	if variables="$("$service" "$work/$name" 2>"$work/$name/log")"; then
+	names+=("$name")
+	("$service" "$work/$name" >"$work/$name/variables" 2>"$work/$name/log" && touch "$work/$name/started") &
+done
+# MEANWHILE="cargo build" runs while the services start; most of the time they wait for the network.
+if [ -n "${MEANWHILE:-}" ] && ! $MEANWHILE; then
+	exit 1
+fi
+wait
+
+for name in "${names[@]}"; do
+	if [ -f "$work/$name/started" ]; then
 		while IFS='=' read -r key value; do
 			[ -n "$key" ] && export "$key=$value"
-		done <<<"$variables"
-		# What is missing although the service runs.
+		done <"$work/$name/variables"
+		# The service runs, but parts of it are missing.
 		grep '^===' "$work/$name/log" >&2
 	else
 		echo "=== NOT STARTED: $name; its tests are skipped ===" >&2

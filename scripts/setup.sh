@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that what the tests need is there. Debian packages are installed only by root;
-# anyone else is told what to install.
+# Installs what the tests need. Only root can install Debian packages; for other users, this prints the
+# names of missing packages.
 set -euo pipefail
 
 missing=()
@@ -8,24 +8,24 @@ missing=()
 for program in git python3 curl; do
 	command -v "$program" >/dev/null 2>&1 || missing+=("$program")
 done
-# A peer of the sandbox, for tests of what programs need.
+# bubblewrap, which some tests and benchmarks compare with our sandbox.
 command -v bwrap >/dev/null 2>&1 || missing+=(bubblewrap)
-# Environments for Python tools are made with venv, and answers to questions are typed with script.
+# Python tools need venv. Tests of interactive prompts need script.
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
 command -v script >/dev/null 2>&1 || missing+=(bsdutils)
-# A keyring, as desktops have one, and a second program that looks into it; without them, tests skip it.
+# A keyring daemon and a program that reads the keyring; without them, the keyring tests are skipped.
 if [ "$(id -u)" -eq 0 ]; then
 	command -v gnome-keyring-daemon >/dev/null 2>&1 || missing+=(gnome-keyring)
 	command -v dbus-daemon >/dev/null 2>&1 || missing+=(dbus)
 	command -v secret-tool >/dev/null 2>&1 || missing+=(libsecret-tools)
-	# A browser and what builds the web app; without them, its tests are skipped.
+	# A browser, and Node.js and npm to build the web app; without them, the tests of the web app are skipped.
 	command -v node >/dev/null 2>&1 || missing+=(nodejs)
 	command -v npm >/dev/null 2>&1 || missing+=(npm)
 	command -v chromium >/dev/null 2>&1 || missing+=(chromium)
-	# An editor that talks to the language server (25 MB).
+	# An editor for tests of the language server (25 MB).
 	command -v nvim >/dev/null 2>&1 || missing+=(neovim)
 fi
-# A server of the other database, for tests that run on both.
+# PostgreSQL, for tests that run on both databases.
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 
 if [ "${#missing[@]}" -gt 0 ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Lists tests that were skipped, in whole or in part, by reason: skipped.py JUNIT_FILE
+"""Lists the tests that were skipped completely or in part, grouped by reason: skipped.py JUNIT_FILE
 
-Such a test says why on its standard error and passes, and nextest hides the output of tests that pass.
-So nextest also writes the output into a JUnit file (.config/nextest.toml), which this reads.
+A test that skips something prints the reason to standard error and passes. nextest hides the output of
+tests that pass, so it also writes the output into a JUnit file (.config/nextest.toml), which this reads.
 SAVOIR_SKIPPED_TESTS names a file for the list.
 """
 
@@ -13,8 +13,8 @@ import re
 import sys
 import xml.etree.ElementTree as tree
 
-# How tests say it. The reason is the rest of the line.
-SAYS = [
+# Markers that tests print when they skip something. The reason is the rest of the line.
+MARKERS = [
     re.compile(r"^(?:=== )?(?:SKIPPED|LEFT OUT|skipped|left out): (?P<reason>.*?)(?: ===)?$"),
     re.compile(r"^note: (?P<reason>.*?),? so this test checks nothing.*$"),
     re.compile(r"^note: (?P<reason>.* (?:are not checked|is not run|is not asked|is tested))$"),
@@ -23,13 +23,13 @@ SAYS = [
 
 def reasons(output):
     for line in output.splitlines():
-        found = next(filter(None, (says.match(line.strip()) for says in SAYS)), None)
+        found = next(filter(None, (marker.match(line.strip()) for marker in MARKERS)), None)
         if found:
             yield found["reason"]
 
 
 def skipped(junit):
-    """The names of the tests by reason."""
+    """Returns the names of the skipped tests, grouped by reason."""
     found = collections.defaultdict(set)
     for suite in tree.parse(junit).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):

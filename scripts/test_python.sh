@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests the Python package: test_python.sh [TARGET_DIR]
 #
-# It builds the wheel of debug builds, installs it into an empty environment of each Python from 3.10
-# to 3.13 that is here, and runs python/tests there. The tests of the adapters run in an environment
-# with the frameworks, which pip downloads once; without a network they are skipped, and it says so.
+# It builds a wheel from debug builds. For each installed Python from 3.10 to 3.13, it installs the wheel
+# into an empty environment and runs python/tests there. The tests of the adapters run in an environment
+# with the frameworks, which pip downloads once; without a network they are skipped with a message.
 #
 #   SAVOIR_TEST_PYTHONS   interpreters to use [default: python3.10 … python3.13, else python3]
 #   SAVOIR_TEST_CACHE     where the frameworks are installed [default: ~/.cache/savoir-tests]
@@ -15,13 +15,13 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/savoir-python.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 
-# Debug information would make the wheel hundreds of megabytes large.
+# With debug information, the wheel would have hundreds of megabytes.
 mkdir "$work/bin"
 strip -o "$work/bin/savoir" "$target/debug/savoir"
 strip -o "$work/bin/libsavoir_native.so" "$target/debug/libsavoir_native.so"
 wheel=$(python3 "$root/packaging/wheel.py" "$work/bin/savoir" "$work" --glibc auto --compress 0)
 
-# The interpreter itself: a shim on the path may stand for another version, or for none.
+# Prints the path of the real interpreter, because a pyenv shim may start another version or fail.
 interpreter() {
 	"$1" -c 'import os, sys, ensurepip; print(os.path.realpath(sys.executable))' 2>/dev/null
 }
@@ -30,7 +30,7 @@ found=()
 for name in ${SAVOIR_TEST_PYTHONS:-python3.10 python3.11 python3.12 python3.13}; do
 	path=$name
 	command -v "$name" >/dev/null 2>&1 && path=$(interpreter "$name" || :) || path=
-	# Versions that pyenv installed, but did not choose.
+	# Versions that pyenv has installed, but that are not active.
 	[ -n "$path" ] || path=$(compgen -G "${PYENV_ROOT:-$HOME/.pyenv}/versions/${name#python}.*/bin/python" | tail -n 1 || :)
 	if [ -n "$path" ]; then found+=("$path"); else echo "=== SKIPPED: $name is not installed ===" >&2; fi
 done
@@ -51,7 +51,7 @@ for python in "${found[@]}"; do
 	run_tests "$work/$version/bin/python"
 done
 
-# frameworks NAME: the tests that need python/tests/NAME.txt, with the newest of these interpreters.
+# frameworks NAME: runs the tests that need python/tests/NAME.txt, with the newest interpreter.
 frameworks() {
 	local place=$cache/python-$1-$version
 	if ! cmp --silent "$place/installed.txt" "$root/python/tests/$1.txt"; then

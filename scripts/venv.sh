@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the folder of a Python environment with what a file of requirements names, and makes it
-# first if there is none. Several may ask at once: venv.sh REQUIREMENTS
+# Prints the folder of a Python environment with the packages of a requirements file, and creates it
+# first if necessary. Can run several times concurrently: venv.sh REQUIREMENTS
 set -euo pipefail
 requirements="$1"
 name="$(basename "$requirements" .txt)"
@@ -11,10 +11,10 @@ mkdir -p "$cache"
 (
 	flock 9
 	[ ! -f "$place/done" ] || exit 0
-	# An environment cannot be moved, so a mark tells whether it is whole.
+	# A virtual environment cannot be renamed, so a marker file shows that it is complete.
 	rm -rf "$place"
 	python3 -m venv "$place"
-	"$place/bin/python" -m pip install --quiet --no-deps --require-hashes \
+	"$place/bin/python" -m pip install --quiet --no-compile --no-deps --require-hashes \
 		--requirement "$requirements"
 	touch "$place/done"
 ) 9>"$cache/$name.lock" >&2

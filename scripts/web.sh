@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests the web app in a browser: web.sh smoke | all
+# Tests the web app in a browser: web.sh smoke | all | services
 #
-# `smoke` takes at most four minutes and is skipped where Node.js or Chromium is missing; `all` fails
-# there. The binary is SAVOIR_BIN, or target/debug/savoir.
+# `smoke` takes at most four minutes. If Node.js or Chromium is missing, `smoke` is skipped and `all`
+# fails. The binary is SAVOIR_BIN, or target/debug/savoir.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what="${1:-all}"
@@ -48,23 +48,29 @@ SAVOIR_BIN="$(realpath "$binary")"
 export SAVOIR_BIN
 
 cd ui
-# npm writes the second file when it has installed what the first one says.
+# npm writes the second file after it has installed the packages of the first one.
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
 	npm ci --no-audit --no-fund ||
 		skip "its packages cannot be downloaded" "run \`npm ci\` in ui/ to see why"
 fi
 
-# The app inside the binary, as people get it.
+# The web app that is embedded in the binary.
 export SAVOIR_UI_DIRECT="${SAVOIR_UI_DIRECT-1}"
 
 node scripts/check-dist.mjs
 if [ "$what" = smoke ]; then
 	exec timeout --kill-after=10 180 node --import tsx --test tests/smoke.test.ts
 fi
+if [ "$what" = services ]; then
+	# The flows that store something, and a real model. Tools of skills run only from a folder.
+	export SAVOIR_UI_SERVICES=1
+	exec node --import tsx --test --test-concurrency=1 \
+		tests/{smoke,skills,knowledge,workflows,catalog,oidc,real-model}.test.ts
+fi
 npm run --silent check
 npm run --silent size
-# A busy machine can make a page late. What fails is tried once more and named, because a test that
-# needs two tries is a bug, too.
+# On a busy machine, a page can be late, so a failed test is repeated once. The repetition is printed,
+# because a test that needs two attempts is a bug, too.
 failed=()
 for file in tests/*.test.ts; do
 	node --import tsx --test "$file" || { echo "again: $file" >&2; node --import tsx --test "$file" || failed+=("$file"); }

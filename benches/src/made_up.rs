@@ -1,21 +1,21 @@
-//! Made-up skills for a registry, the same in every run: names of words and a number, texts whose
-//! words are as frequent as words of a language are, one to three versions, and needs.
+//! Generates skills for a registry, the same in every run. Word frequencies are like those of a
+//! natural language; a skill has one to three versions, and dependencies.
 
 use savoir_store::registry::{
     Actor, PackageRecord, Record, Registry, ScanResult, ScanVerdict, VersionFacts, VersionRecord,
 };
 use serde_json::json;
 
-/// Words that texts are made of.
+/// Size of the vocabulary.
 const WORDS: u64 = 30_000;
-/// Words that tags are made of.
+/// Number of different tags.
 const TAGS: u64 = 500;
-/// Words of a body, which make about a kilobyte.
+/// Number of words in a body, about a kilobyte.
 const BODY: u64 = 150;
 const AUTHORS: u64 = 5000;
 const NAMESPACES: u64 = 2000;
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 #[derive(Debug)]
 pub(crate) struct Numbers(u64);
 
@@ -36,7 +36,7 @@ impl Numbers {
         self.next() % end
     }
 
-    /// A number below `end`; small ones are frequent, as words are in a language.
+    /// A number below `end`. Small numbers are frequent, like the frequent words of a language.
     #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "only made-up numbers")]
     pub(crate) fn frequent(&mut self, end: u64) -> u64 {
         let part = self.below(1_000_000) as f64 / 1_000_000.0;
@@ -47,7 +47,7 @@ impl Numbers {
         std::iter::repeat_with(|| self.next() as u8).take(length).collect()
     }
 
-    /// A word as texts have it, frequent or rare.
+    /// A word of the vocabulary; some are frequent, most are rare.
     pub(crate) fn word(&mut self) -> String {
         word(self.frequent(WORDS))
     }
@@ -69,7 +69,7 @@ impl Numbers {
     }
 }
 
-/// The word with a number: syllables, so that words differ as words do.
+/// A word made of syllables, one for each number, so that words differ as in a real language.
 fn word(number: u64) -> String {
     let syllables =
         ["ba", "co", "di", "fe", "gu", "ka", "lo", "mi", "ne", "pu", "ra", "so", "ti", "ve"];
@@ -82,7 +82,7 @@ fn word(number: u64) -> String {
     word
 }
 
-/// Where the bytes of a version lie. All versions can share them.
+/// The stored artifact and SKILL.md of a version. All versions can share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Bytes {
     pub(crate) sha256: String,
@@ -90,7 +90,7 @@ pub(crate) struct Bytes {
     pub(crate) skill_md: String,
 }
 
-/// The name of the skill with a number.
+/// The name of the skill with this number.
 pub(crate) fn name(number: u64) -> String {
     let mut numbers = Numbers::new(number);
     let name = format!("{}-{}-{number}", numbers.word(), numbers.word());
@@ -100,23 +100,23 @@ pub(crate) fn name(number: u64) -> String {
     }
 }
 
-/// The same, as cursors of the registry have it.
+/// The same name in the form that the registry uses in cursors.
 pub(crate) fn id(number: u64) -> String {
     let name = name(number);
     if name.contains('/') { name } else { format!("_/{name}") }
 }
 
-/// When the skill with a number changed, in microseconds.
+/// When the skill with this number was last changed, in microseconds since 1970.
 pub(crate) fn at(number: u64) -> i64 {
     1_700_000_000_000_000 + i64::try_from(number).unwrap_or(0) * 60_000_000
 }
 
-/// The body of the skill with a number.
+/// The body of the skill with this number.
 pub(crate) fn body(number: u64) -> String {
     Numbers::new(!number).text(BODY)
 }
 
-/// The skill with a number, among `all` of them.
+/// The skill with this number. Its dependencies are among the first `all` skills.
 pub(crate) fn skill(number: u64, all: u64, bytes: &Bytes) -> PackageRecord {
     let mut numbers = Numbers::new(number ^ 0x5eed_0000_0000);
     let at = at(number);
@@ -157,7 +157,7 @@ pub(crate) fn skill(number: u64, all: u64, bytes: &Bytes) -> PackageRecord {
     }
 }
 
-/// Imports so many skills. `bytes` keeps the bytes of each, and tells where.
+/// Imports this many skills. `bytes` stores the files of a skill and returns their digests.
 pub(crate) async fn import(
     registry: Registry<'_>,
     skills: u64,

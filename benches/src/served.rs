@@ -1,4 +1,4 @@
-//! `savoir serve` in a process of its own, and whoever asks it.
+//! Starts `savoir serve` in its own process, and sends HTTP requests to it.
 
 use std::{
     env, fs,
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A server that runs until it is dropped.
+/// A server that runs until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Served {
     child: Child,
@@ -18,7 +18,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Starts it on a folder, and on another database than the one in the folder if that is said.
+    /// Starts the server on a data folder. `database` replaces the database in that folder.
     pub(crate) fn start(data: &Path, database: Option<&str>) -> Self {
         let mut command = Command::new(program("savoir"));
         command
@@ -38,31 +38,31 @@ impl Served {
                 let (_, rest) = line.split_once("http://")?;
                 rest.split(['/', ' ']).next()?.parse().ok()
             })
-            .expect("the server tells its address");
+            .expect("the server logs its address");
         thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }
 
-    /// Waits until the search index has so many skills, with all that came with them. Tells how long
+    /// Waits until the search index has this many skills and all pending changes. Returns how long
     /// that took.
     pub(crate) fn wait_for_search(&self, skills: u64) -> Duration {
-        let began = Instant::now();
+        let start = Instant::now();
         loop {
-            let text = Line::open(self.address).get("/metrics", "").text();
-            let figure = |name: &str| {
+            let text = Connection::open(self.address).get("/metrics", "").text();
+            let value = |name: &str| {
                 let line = text.lines().find_map(|line| line.strip_prefix(name));
                 line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or_default()
             };
-            if figure("savoir_registry_search_skills ") >= skills
-                && figure("savoir_registry_search_change ") > 0
+            if value("savoir_registry_search_skills ") >= skills
+                && value("savoir_registry_search_change ") > 0
             {
-                return began.elapsed();
+                return start.elapsed();
             }
             thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// The size of the search index: of the files that are mapped from its folder, in MB.
+    /// Size in MB of the index files that the server has mapped into memory.
     pub(crate) fn index_size(&self) -> u64 {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap();
         let files = maps.lines().filter(|line| line.contains("/index/"));
@@ -74,7 +74,7 @@ impl Served {
         bytes.sum::<u64>() / 1_000_000
     }
 
-    /// Memory that belongs to no file, and all that is in use, in MB.
+    /// Memory of the server: anonymous, with mapped files, and peak, in MB.
     pub(crate) fn memory(&self) -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let of = |key: &str| {
@@ -95,46 +95,45 @@ impl Drop for Served {
     }
 }
 
-/// A program that was built together with this one.
+/// Path of a program that was built into the same folder.
 pub(crate) fn program(name: &str) -> PathBuf {
     env::current_exe().unwrap().with_file_name(name)
 }
 
-/// A connection that stays open.
+/// A connection that is kept alive.
 #[derive(Debug)]
-pub(crate) struct Line(BufReader<TcpStream>);
+pub(crate) struct Connection(BufReader<TcpStream>);
 
-/// What came.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct Response {
     pub(crate) status: u16,
-    pub(crate) tag: Option<String>,
+    pub(crate) etag: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Came {
+impl Response {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-impl Line {
+impl Connection {
     pub(crate) fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         Self(BufReader::new(stream))
     }
 
-    /// Asks for a path, with more lines for the head.
-    pub(crate) fn get(&mut self, path: &str, head: &str) -> Came {
+    /// Sends a GET request. `head` has further header lines.
+    pub(crate) fn get(&mut self, path: &str, head: &str) -> Response {
         self.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n"), b"")
     }
 
-    /// Sends a request and reads an answer that says how long it is.
-    pub(crate) fn send(&mut self, head: &str, body: &[u8]) -> Came {
+    /// Sends a request and reads the response, which must have a Content-Length.
+    pub(crate) fn send(&mut self, head: &str, body: &[u8]) -> Response {
         let stream = self.0.get_mut();
         stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
-        let mut came = Came { status: 0, tag: None, body: Vec::new() };
+        let mut response = Response { status: 0, etag: None, body: Vec::new() };
         loop {
             let mut line = String::new();
             assert!(self.0.read_line(&mut line).unwrap() > 0, "no answer to {head}");
@@ -143,17 +142,17 @@ impl Line {
                 break;
             }
             match line.split_once(": ") {
-                None => came.status = line.split(' ').nth(1).unwrap().parse().unwrap(),
+                None => response.status = line.split(' ').nth(1).unwrap().parse().unwrap(),
                 Some((name, value)) if name.eq_ignore_ascii_case("etag") => {
-                    came.tag = Some(value.to_owned());
+                    response.etag = Some(value.to_owned());
                 }
                 Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    came.body.resize(value.parse().unwrap(), 0);
+                    response.body.resize(value.parse().unwrap(), 0);
                 }
                 Some(_) => {}
             }
         }
-        self.0.read_exact(&mut came.body).unwrap();
-        came
+        self.0.read_exact(&mut response.body).unwrap();
+        response
     }
 }

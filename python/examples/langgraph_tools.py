@@ -6,7 +6,7 @@ from langgraph.prebuilt import ToolNode
 
 from savoir_skills.adapters import langchain
 
-# Every run that needs approval is asked about; here, all of them are fine.
+# `approve` is called for every run that needs approval. This example approves all of them.
 tools = langchain.tools("examples/hello-world", approve=lambda asked: True)
 
 graph = StateGraph(MessagesState)

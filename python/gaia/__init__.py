@@ -1,1 +1,1 @@
-"""The part of GAIA's Python package that the tools of skills import."""
+"""A replacement for the part of GAIA's Python package that skills import in their tools.py."""

@@ -5,7 +5,7 @@
     >>> skill.name
     'hi'
 
-Importing this package loads nothing else: each name below is loaded when it is first used.
+Importing this package is fast, because each name below is loaded when it is first used.
 """
 
 TYPE_CHECKING = False

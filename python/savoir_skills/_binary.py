@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PROGRAM = "savoir.exe" if os.name == "nt" else "savoir"
 
-# A command that only works on local files ends much earlier; an installation can download a lot.
+# Long enough for an installation that downloads a lot.
 _TIMEOUT = 600
 
 
@@ -76,7 +76,7 @@ def call_json(
 
 
 def command_error(failure: Mapping[str, Any], stderr: str, exit_code: int) -> CommandError:
-    """The exception for the error document of a command, or for what it printed instead of one."""
+    """Creates the exception for a failed command from its JSON error document, or from its stderr."""
     cls, fields = error_fields(failure, stderr, exit_code)
     return cls(**fields)
 

@@ -14,7 +14,7 @@ __version__: str
 
 @final
 class Diagnostic:
-    """One problem at one position of a file; lines and columns start at one."""
+    """A problem in a file and its position. Line and column numbers start at one."""
 
     code: str
     severity: _Severity
@@ -30,7 +30,7 @@ class Diagnostic:
 
 @final
 class CheckedFile:
-    """The findings of one file; `path` is `None` for a text."""
+    """The diagnostics of one file. `path` is `None` if a text was checked."""
 
     path: str | None
     dialect: str | None
@@ -56,7 +56,7 @@ class CheckReport:
 
 @final
 class FixedSkill:
-    """A fixed text; the file is not written."""
+    """The fixed text of a skill. The file is not changed."""
 
     path: Path | None
     text: str
@@ -66,7 +66,7 @@ class FixedSkill:
 
 @final
 class Conversion:
-    """A converted skill: its files, and what became of each field."""
+    """A converted skill: its files, and how each field was converted."""
 
     files: dict[str, str]
     dialect: str
@@ -98,7 +98,7 @@ class ScanReport:
 
 @final
 class Skill:
-    """A skill, whatever the dialect of its file."""
+    """A skill of any dialect."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Agents that are composed of skills and of functions of their own."""
+"""Agents that combine skills with Python functions of your own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AgentMember:
 
 @dataclass(frozen=True)
 class AgentManifest:
-    """What an AGENT.yaml says, after its skills were found."""
+    """The contents of an AGENT.yaml, with the skills that were found."""
 
     name: str
     version: str | None = None
@@ -47,9 +47,9 @@ class AgentManifest:
 
 
 class Agent:
-    """The skills and tools of an agent, with a registry of its own. The loop is yours.
+    """The skills and tools of an agent, in a tool registry that no other agent shares.
 
-    Either `Agent.from_file("AGENT.yaml")`, or a class of your own:
+    You write the loop that calls the model. Use `Agent.from_file("AGENT.yaml")`, or a subclass:
 
         class SearchAgent(Agent):
             def _register_tools(self):
@@ -67,7 +67,7 @@ class Agent:
         self._register_tools()
 
     def _register_tools(self) -> None:
-        """Called when the agent is made; classes of your own load their skills here."""
+        """Called by the constructor; override it in a subclass to load skills."""
 
     @classmethod
     def from_file(
@@ -79,10 +79,10 @@ class Agent:
         manager: SkillManager | None = None,
         approve: Approve = None,
     ) -> Agent:
-        """Assemble the agent of an AGENT.yaml.
+        """Create the agent that an AGENT.yaml describes.
 
-        Raises `SavoirError` if a required skill is missing or does not fit. `skills` are folders
-        that are searched first; `set` chooses a skill set.
+        Raises `SavoirError` if a required skill is missing or has the wrong version. `skills` are
+        folders that are searched first; `set` chooses a skill set.
         """
         words = ["agent", "check", "--json", *(f"--skills={os.fspath(one)}" for one in skills)]
         words += [f"--set={set}"] if set is not None else []
@@ -96,7 +96,7 @@ class Agent:
         return agent
 
     def load_skill(self, skill: str | ManagedSkill | OpenClawAdapter) -> ManagedSkill:
-        """Add a skill with its tools: a name, a skill of a manager, or an `OpenClawAdapter`."""
+        """Add a skill with its tools. `skill` is a name, a `ManagedSkill` or an `OpenClawAdapter`."""
         from .openclaw import OpenClawAdapter
 
         if isinstance(skill, OpenClawAdapter):
@@ -112,7 +112,7 @@ class Agent:
         return skill
 
     def tool(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Add a function as a tool of this agent alone."""
+        """Add a function as a tool of this agent only."""
         self.tools.add_function(function)
         return function
 
@@ -121,7 +121,7 @@ class Agent:
         return self.tools.call(name, arguments)
 
     def tool_schemas(self) -> list[dict[str, Any]]:
-        """All tools in the format of OpenAI; `call` takes the names."""
+        """The schemas of all tools in OpenAI's format. Pass the names in it to `call`."""
         schemas: list[dict[str, Any]] = []
         short = [entry["name"] for entry in self.tools.values()]
         for entry in self.tools.values():

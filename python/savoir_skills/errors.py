@@ -1,6 +1,6 @@
 """The exceptions of this package.
 
-Each has a stable `code`, `hints` that say what to do, and `diagnostics` where a check found why.
+Each has a stable `code`, `hints` that say what to do, and `diagnostics` if a check found problems.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._native import Diagnostic
     from .running import RunResult
 
-# So many findings are shown in a message; all are in `diagnostics`.
+# Maximum number of diagnostics in a message; `diagnostics` has all of them.
 _MAX_SHOWN = 10
 
 
@@ -66,7 +66,7 @@ class SkillNotFoundError(SavoirError, LookupError):
 
 
 class BinaryNotFoundError(SavoirError):
-    """The program `savoir` is not installed beside this package."""
+    """The program `savoir` was not found."""
 
 
 class CommandError(SavoirError):
@@ -91,7 +91,8 @@ class RunError(CommandError):
 class ApprovalNeededError(RunError):
     """A run was not approved.
 
-    `fingerprint` names exactly this run of exactly these files: pass it as `approve=` to run it.
+    `fingerprint` identifies this run and the current contents of its files. Pass it as `approve=`
+    to approve the run.
     """
 
     @property
@@ -107,7 +108,7 @@ class ApprovalNeededError(RunError):
         return list(self.details.get("reasons", ()))
 
 
-# The names of GAIA.
+# Aliases with the names that GAIA uses.
 SkillError = SavoirError
 SkillValidationError = InvalidSkillError
 SkillPermissionError = ApprovalNeededError

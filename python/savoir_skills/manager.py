@@ -1,8 +1,8 @@
 """`SkillManager`: finds skills in several folders by precedence, as GAIA does.
 
 Precedence, highest first: folders of the agent, `~/.gaia/skills` (or `$GAIA_CONFIG_DIR/skills`),
-`./.claude/skills`, `~/.claude/skills`. A skill never overrides one of the same name in an earlier
-folder; `shadowed` lists those that lost.
+`./.claude/skills`, `~/.claude/skills`. If two folders have a skill of the same name, the one in the
+earlier folder is used; `shadowed` lists the others.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ ROOT_CLAUDE_IMPORT = "claude-import"
 
 _SKILL_FILE = "SKILL.md"
 
-# Seconds between two looks at the folders while they are watched.
+# Polling interval of the watcher, in seconds.
 _WATCH_INTERVAL = 0.5
 
-# Files and folder levels that are watched, so that a link or a huge folder costs no more than that.
+# Limits of the watcher on files and folder depth, for huge folders and symlink loops.
 _MAX_WATCHED = 20_000
 _MAX_WATCH_DEPTH = 8
 _IGNORED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv"})
@@ -57,7 +57,7 @@ class SkillRoot:
 
 
 class ManagedSkill:
-    """A skill that a `SkillManager` found: all fields of `Skill`, and where it was found."""
+    """A skill that a `SkillManager` found: all fields of `Skill`, and the folder in which it was found."""
 
     def __init__(self, skill: Skill, root: str, *, read_only: bool) -> None:
         self._skill = skill
@@ -118,7 +118,7 @@ class SkillManager:
         registry: ToolRegistry | None = None,
         approve: Approve = None,
     ) -> None:
-        """`approve` decides about runs of loaded tools: see `run`."""
+        """`approve` decides whether a tool may run: see `run`."""
         self._agent_dirs = [Path(path) for path in agent_skill_dirs or ()]
         self._user_root = None if user_skills_root is None else Path(user_skills_root)
         self._claude_dirs = None if claude_skill_dirs is None else [Path(path) for path in claude_skill_dirs]
@@ -155,7 +155,7 @@ class SkillManager:
     # --- discovery
 
     def discover(self, *, force: bool = False) -> dict[str, ManagedSkill]:
-        """The skills by name. They are searched once; `force=True` or `reload` searches again."""
+        """The skills by name. The folders are searched once; `force=True` or `reload` searches again."""
         with self._lock:
             if self._found is None or force:
                 self._search()
@@ -193,13 +193,13 @@ class SkillManager:
 
     @property
     def discovery_errors(self) -> dict[str, str]:
-        """Folders with a skill that cannot be read, and why."""
+        """The error for each folder whose skill cannot be read."""
         with self._lock:
             self.discover()
             return dict(self._errors)
 
     def shadowed(self, name: str | None = None) -> list[ManagedSkill]:
-        """Skills that lost against one of the same name in an earlier folder."""
+        """Skills that are not used, because an earlier folder has a skill of the same name."""
         with self._lock:
             self.discover()
             if name is not None:
@@ -209,7 +209,7 @@ class SkillManager:
     # --- one skill
 
     def get(self, name: str) -> ManagedSkill:
-        """The skill of a name, as it was when the folders were searched."""
+        """The skill with this name, as it was when the folders were searched."""
         skills = self.discover()
         if name in skills:
             return skills[name]
@@ -222,15 +222,14 @@ class SkillManager:
         raise SkillNotFoundError(f"there is no skill `{name}`", code="no-skill", hints=hints)
 
     def load(self, name: str) -> ManagedSkill:
-        """Read a skill again. Raises `InvalidSkillError` if it cannot be used any more."""
+        """Read a skill from its folder again. Raises `InvalidSkillError` if it is no longer valid."""
         known = self.get(name)
         return ManagedSkill(read(known.directory), known.root, read_only=known.read_only)
 
     def load_skill(self, skill: str | ManagedSkill | OpenClawAdapter) -> ManagedSkill:
         """Load a skill by name, and add its tools to the registry, all or none.
 
-        Nothing of the skill is executed before one of its tools is called, and that runs in the
-        sandbox.
+        Loading executes no code of the skill. Its tools run in the sandbox when they are called.
         """
         from .openclaw import OpenClawAdapter
 
@@ -276,8 +275,8 @@ class SkillManager:
     ) -> list[ManagedSkill]:
         """Install a skill into the user's folder and return what is installed.
 
-        Calling it is the consent to the permissions that the skill declares. A skill that the scan
-        blocks is refused.
+        By calling this you accept the permissions that the skill declares. If the scan blocks the
+        skill, it is not installed.
         """
         root = self.user_root
         if root.name != "skills" or root.parent.name != ".gaia":
@@ -291,7 +290,7 @@ class SkillManager:
         words += [f"--accept={one}" for one in accept]
         words += ["--force"] if force else []
         words += [f"--registry={registry}"] if registry else []
-        # The home decides which `.gaia/skills` is the user's.
+        # `savoir install --user` writes to `.gaia/skills` in the home folder.
         env = dict(os.environ)
         if root.parent.parent != Path.home():
             env["HOME"] = str(root.parent.parent)
@@ -304,9 +303,9 @@ class SkillManager:
     # --- watching
 
     def start_watching(self, on_change: Callable[[], None] | None = None) -> int:
-        """Search again after a file in one of the folders changed, and call `on_change`.
+        """Watch the folders. When a file changes, search again on the next use, and call `on_change`.
 
-        Returns the number of folders that are watched; those that do not exist are not.
+        Returns the number of watched folders. Folders that do not exist are not watched.
         """
         self.stop_watching()
         paths = [root.path for root in self.roots if root.path.is_dir()]
@@ -323,7 +322,7 @@ class SkillManager:
         return len(paths)
 
     def stop_watching(self) -> None:
-        """Stop watching; it is not an error if nothing is watched."""
+        """Stop watching. Does nothing if no folder is watched."""
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             watcher.stop()
@@ -352,7 +351,7 @@ def _installed_names(document: dict[str, Any]) -> set[str]:
 
 
 class _Watcher(threading.Thread):
-    """Compares times and sizes of files at an interval, because Python has no watcher of its own."""
+    """Polls the times and sizes of files, because Python's standard library has no file watcher."""
 
     def __init__(self, paths: list[Path], changed: Callable[[], None]) -> None:
         super().__init__(name="savoir-skill-watcher", daemon=True)
@@ -416,7 +415,7 @@ def get_default_manager() -> SkillManager:
 
 
 def reset_default_manager() -> None:
-    """Forget the manager of this process, and stop its watcher."""
+    """Stop the watcher of the default manager; the next `get_default_manager` creates a new manager."""
     global _default
     with _default_lock:
         manager, _default = _default, None

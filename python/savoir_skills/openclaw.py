@@ -1,4 +1,4 @@
-"""Skills of OpenClaw as tools, without converting them."""
+"""Uses OpenClaw skills as tools without converting them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ROOT = "openclaw"
 
 
 class OpenClawAdapter:
-    """A skill of OpenClaw. Whatever it claims, it is experimental and untrusted.
+    """A skill of OpenClaw. It is always experimental and untrusted, even if its file claims otherwise.
 
-    Its handlers run in the sandbox with the permissions that its file declares, and every run is
-    approved by `approve` (see `run`).
+    Its handlers run in the sandbox with the permissions that its file declares. `approve` must
+    approve every run (see `run`).
     """
 
     def __init__(self, path: PathArg, *, approve: Approve = None) -> None:

@@ -1,6 +1,6 @@
-"""Tools: the `@tool` decorator, the registry, and tools of skills as functions.
+"""The `@tool` decorator, the tool registry, and functions that call the tools of skills.
 
-A function that you decorate runs in your process. A tool of a skill runs in the sandbox.
+Functions decorated with `@tool` run in your process. Tools of skills run in the sandbox.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SkillTool:
         return running.run(self.target, self._params(args, kwargs), approve=self.approve, untrusted=self.untrusted)
 
     async def run_async(self, *args: Any, **kwargs: Any) -> RunResult:
-        """As `run`, in an event loop."""
+        """Like `run`, for asyncio."""
         return await running.run_async(
             self.target, self._params(args, kwargs), approve=self.approve, untrusted=self.untrusted
         )
@@ -116,7 +116,7 @@ class SkillTool:
 def load_tools(
     paths: PathArg | Sequence[PathArg], *, approve: Approve = None, untrusted: bool = False
 ) -> list[SkillTool]:
-    """The tools of all skills at or below some paths, as functions that run in the sandbox."""
+    """Find all skills at or below `paths` and return their tools as functions that run in the sandbox."""
     return [SkillTool(entry, approve=approve, untrusted=untrusted) for entry in tool_entries(paths)]
 
 
@@ -152,11 +152,14 @@ class ToolRegistry(_Entries):
     def add_skill(
         self, directory: PathArg, *, approve: Approve = None, untrusted: bool = False
     ) -> dict[str, dict[str, Any]]:
-        """Add the tools of a skill, all or none. Raise `InvalidSkillError` if tools.py does not fit SKILL.md."""
+        """Add the tools of a skill, all or none.
+
+        Raises `InvalidSkillError` if tools.py does not match SKILL.md.
+        """
         report = check(directory, select=_TOOL_RULES)
         if not report.ok:
             raise InvalidSkillError(
-                f"{os.fspath(directory)}: tools.py does not fit the declared tools; nothing was loaded",
+                f"{os.fspath(directory)}: tools.py does not match the declared tools; no tool was loaded",
                 code="tools-invalid",
                 diagnostics=report.diagnostics,
             )
@@ -202,7 +205,7 @@ class ToolRegistry(_Entries):
         raise SkillNotFoundError(f"there is no tool `{name}`", code="unknown-tool", hints=known)
 
     def call(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        """Call a tool with arguments, which are compared with its parameters first."""
+        """Check the arguments against the tool's parameters, then call the tool."""
         entry = self.find(name)
         arguments = arguments or {}
         if problems := list(_problems(entry["parameters"], arguments)):
@@ -227,7 +230,7 @@ def _problems(parameters: dict[str, dict[str, Any]], arguments: dict[str, Any]) 
 
 
 def _declared(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parameters of a JSON Schema as GAIA writes them."""
+    """Converts a JSON Schema to GAIA's format of parameters."""
     required = schema.get("required", ())
     return {
         name: {"type": "unknown", **one, "required": name in required}

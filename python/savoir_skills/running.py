@@ -1,7 +1,7 @@
-"""Runs tools and prompts of skills in the sandbox, by the program `savoir`.
+"""Runs tools and prompts of skills in the sandbox, through the program `savoir`.
 
 `run` waits for the result, `stream` yields events while the tool runs; `run_async` and
-`stream_async` do the same in an event loop.
+`stream_async` are their counterparts for asyncio.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     Approve = Union[None, str, Callable[["Approval"], bool]]
     PathArg = Union[str, "os.PathLike[str]"]
 
-# Time for a run to end after it was asked to, before it is killed.
+# Seconds between the interrupt signal and the kill signal when a run is stopped.
 _GRACE = 5.0
 
-# The longest line of events: the program keeps less output than that.
+# Maximum length of an event line, above the program's own limit on output.
 _MAX_LINE = 64 * 1024 * 1024
 
 _GRANTS = ("read", "write", "host", "private-host", "program", "env")
@@ -54,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Approval:
-    """What a run asks for. A function that gets it returns whether to run."""
+    """A request for approval, passed to the `approve` function, which returns whether to run."""
 
     skill: str
     message: str
@@ -70,14 +70,14 @@ class RunResult:
     success: bool
     output: str
     value: Any = None
-    """What a Python tool returned, or the output as JSON, or the answer of a model."""
+    """The return value of a Python tool, the output parsed as JSON, or the text of a model."""
     exit_code: int | None = None
     error: str | None = None
     code: str | None = None
     duration_ms: int = 0
     truncated: bool = False
     denied: list[dict[str, Any]] = field(default_factory=lambda: [])
-    """What the sandbox denied, with the options that allow it."""
+    """The accesses that the sandbox denied, each with the options that would allow it."""
 
 
 def run(
@@ -98,8 +98,9 @@ def run(
 ) -> RunResult:
     """Run `skill/tool`, a script of a skill, or the prompt of a skill, and wait for its result.
 
-    `approve` is the fingerprint of an `ApprovalNeededError`, or a function that decides. With
-    `check=False`, a tool that fails is a result and not an exception.
+    `approve` is the fingerprint of an `ApprovalNeededError`, or a function that takes an `Approval`
+    and returns whether to run. With `check=False`, a tool that fails gives a result with
+    `success=False` instead of an exception.
     """
     call = _Call(target, params, inputs, arguments, allow, model, timeout, stdin, cwd, env, untrusted)
     collected = _Collected()
@@ -123,7 +124,7 @@ def stream(
     env: Mapping[str, str] | None = None,
     untrusted: bool = False,
 ) -> Iterator[Event]:
-    """As `run`, but yield the events. Closing the iterator ends the run."""
+    """Like `run`, but yields the events. Closing the iterator stops the run."""
     return _stream(
         _Call(target, params, inputs, arguments, allow, model, timeout, stdin, cwd, env, untrusted), approve
     )
@@ -145,7 +146,7 @@ async def run_async(
     untrusted: bool = False,
     check: bool = True,
 ) -> RunResult:
-    """As `run`, in an event loop. Cancelling it ends the run."""
+    """Like `run`, for asyncio. Cancelling it stops the run."""
     call = _Call(target, params, inputs, arguments, allow, model, timeout, stdin, cwd, env, untrusted)
     collected = _Collected()
     events = _stream_async(call, approve)
@@ -172,7 +173,7 @@ def stream_async(
     env: Mapping[str, str] | None = None,
     untrusted: bool = False,
 ) -> AsyncIterator[Event]:
-    """As `stream`, in an event loop."""
+    """Like `stream`, for asyncio."""
     return _stream_async(
         _Call(target, params, inputs, arguments, allow, model, timeout, stdin, cwd, env, untrusted), approve
     )
@@ -203,7 +204,7 @@ class _Call:
                 raise WrongCallError(
                     f"there is no permission `{kind}` to allow", hints=[f"use one of {', '.join(_GRANTS)}"]
                 )
-            # With `=`, a value that starts with a hyphen is not taken for an option.
+            # With `=`, a value that starts with a hyphen is not parsed as an option.
             words += [f"--allow-{kind}={value}" for value in ([values] if isinstance(values, str) else values)]
         words += [f"--model={self.model}"] if self.model is not None else []
         words += [f"--timeout={self.timeout}"] if self.timeout is not None else []
@@ -224,7 +225,7 @@ class _Call:
 
 
 class _Collected:
-    """The events of one run, until it ends."""
+    """Collects the events of a run and turns them into a result."""
 
     def __init__(self) -> None:
         self.final: Event | None = None
@@ -277,7 +278,7 @@ def _run_error(failure: Mapping[str, Any], stderr: str = "", exit_code: int = 1)
 
 
 def _approved(event: Event, call: _Call, approve: Approve) -> str | None:
-    """The fingerprint of a refused run that the caller's function approves."""
+    """Asks the caller's `approve` function about a refused run. Returns the fingerprint if it approves."""
     if event.kind != "error" or not callable(approve):
         return None
     error = _run_error(event.data)
@@ -302,7 +303,7 @@ def _stream(call: _Call, approve: Approve) -> Iterator[Event]:
     while True:
         again = None
         for event in _run_once(call, fingerprint):
-            # A run that was approved already is not asked about again.
+            # After the approval, an approval error is reported instead of asking again.
             again = again or (_approved(event, call, approve) if fingerprint is None else None)
             if again is None:
                 yield event

@@ -1,4 +1,4 @@
-"""The adapters, with the real frameworks. Models are scripted by the frameworks themselves."""
+"""Tests the adapters with the real frameworks. The models are test models of the frameworks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LangChain(SkillTestCase):
         self.assertEqual(tool.invoke({"name": "Ada"}), {"greeting": "Hello, Ada!"})
         self.assertEqual(asyncio.run(tool.ainvoke({"name": "Bo"})), {"greeting": "Hello, Bo!"})
 
-    def test_schema_that_a_model_gets(self):
+    def test_tool_schema_for_the_model(self):
         from langchain_core.utils.function_calling import convert_to_openai_tool
 
         from savoir_skills.adapters import langchain
@@ -31,7 +31,7 @@ class LangChain(SkillTestCase):
         self.assertEqual(function["name"], "say_hello")
         self.assertEqual(function["parameters"]["properties"]["name"]["type"], "string")
 
-    def test_node_of_langgraph(self):
+    def test_langgraph_tool_node(self):
         from langchain_core.messages import AIMessage
         from langgraph.graph import START, MessagesState, StateGraph
         from langgraph.prebuilt import ToolNode
@@ -72,7 +72,7 @@ class PydanticAi(SkillTestCase):
 
 
 class Examples(SkillTestCase):
-    """Each example runs as a program, and prints what its last line says."""
+    """Runs each example as a program and compares its output with its last line."""
 
     def test_examples(self):
         for path in sorted((ROOT / "python" / "examples").glob("*.py")):

@@ -1,4 +1,4 @@
-"""The adapter of AMD GAIA, with the real `amd-gaia`."""
+"""Tests the adapter for AMD GAIA with the real `amd-gaia`."""
 
 from __future__ import annotations
 

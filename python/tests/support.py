@@ -1,4 +1,4 @@
-"""What the tests share: examples, and skills in temporary folders."""
+"""Shared test helpers: paths of the examples, and skills in temporary folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(os.environ.get("SAVOIR_TEST_ROOT") or pathlib.Path(__file__).resolve().parents[2])
 EXAMPLES = ROOT / "examples"
 
-# A skill as the specification of GAIA shows it: the only tool is `greet`.
+# A minimal skill in the format of GAIA's specification, with one tool, `greet`.
 MINIMAL = """---
 name: {name}
 version: 0.1.0
@@ -44,7 +44,7 @@ def greet(name: str) -> dict:
 
 
 class SkillTestCase(unittest.TestCase):
-    """A test with a temporary folder and a home without approvals of earlier runs."""
+    """A test case with a temporary folder, and with an empty home so that no run is approved."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()

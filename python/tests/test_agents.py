@@ -1,4 +1,4 @@
-"""`@tool`, the registry, agents and the adapter of OpenClaw."""
+"""Tests `@tool`, the tool registry, agents and the adapter for OpenClaw."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Decorator(SkillTestCase):
 
 
 class Registry(SkillTestCase):
-    def test_short_names_until_they_are_ambiguous(self):
+    def test_short_name_works_unless_ambiguous(self):
         registry = ToolRegistry()
         registry.add_skill(self.skill("x", "one"), approve=yes)
         self.assertEqual(registry.find("greet")["skill"], "one")
@@ -76,7 +76,7 @@ class Registry(SkillTestCase):
         self.assertEqual(registry.remove_skill("one"), ["one/greet"])
         self.assertEqual(registry.find("greet")["skill"], "two")
 
-    def test_loaded_tools_are_functions(self):
+    def test_loaded_tools_are_callable(self):
         greet = savoir_skills.load_tools(EXAMPLES / "hello-world", approve=yes)[0]
         self.assertEqual((greet.name, greet.__name__), ("say_hello", "say_hello"))
         self.assertEqual(greet("Ada"), {"greeting": "Hello, Ada!"})
@@ -88,7 +88,7 @@ class Registry(SkillTestCase):
 
 
 class Agents(SkillTestCase):
-    def test_class_that_loads_skills(self):
+    def test_subclass_loads_skills(self):
         self.skill("agent", "hello-one")
 
         class Greeter(Agent):
@@ -118,7 +118,7 @@ class Agents(SkillTestCase):
         path.write_text(AGENT.format(model=model))
         return path
 
-    def test_agent_of_a_file(self):
+    def test_agent_from_file(self):
         path = self.write_agent()
         self.skill("agent/skills", "hello-one")
         agent = Agent.from_file(path, approve=yes)
@@ -127,7 +127,7 @@ class Agents(SkillTestCase):
         self.assertTrue(any("not-here" in text for text in agent.manifest.warnings))
         self.assertEqual(agent.call("hello-one/greet", {"name": "Ada"}), {"message": "Hello, Ada!"})
 
-    def test_missing_required_skill(self):
+    def test_missing_required_skill_is_an_error(self):
         with self.assertRaises(savoir_skills.SavoirError) as caught:
             Agent.from_file(self.write_agent())
         self.assertEqual(caught.exception.code, "agent-incomplete")

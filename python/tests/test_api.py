@@ -1,4 +1,4 @@
-"""Reading, checking, fixing, converting, rendering, scanning, and listing tools."""
+"""Tests reading, checking, fixing, converting, rendering and scanning skills, and listing tools."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Read(SkillTestCase):
         self.assertIn("does not exist", caught.exception.message)
         self.assertTrue(caught.exception.hints)
 
-    def test_unusable_skill_has_diagnostics(self):
+    def test_error_for_unusable_skill_has_diagnostics(self):
         with self.assertRaises(savoir_skills.InvalidSkillError) as caught:
             savoir_skills.read(text="---\nname: [c]\ndescription: d\n---\n")
         found = caught.exception.diagnostics[0]
@@ -54,14 +54,14 @@ class Read(SkillTestCase):
             with self.assertRaises(ValueError):
                 savoir_skills.read(**arguments)
 
-    def test_unknown_dialect_names_the_known_ones(self):
+    def test_error_for_unknown_dialect_lists_dialects(self):
         with self.assertRaises(savoir_skills.WrongCallError) as caught:
             savoir_skills.read(EXAMPLES / "hello-world", dialect="x")
         self.assertIn("claude-code", str(caught.exception))
 
 
 class Check(SkillTestCase):
-    def test_all_examples_are_clean(self):
+    def test_examples_have_no_findings(self):
         report = savoir_skills.check(EXAMPLES)
         self.assertTrue(report.ok)
         self.assertEqual(len(report), len(list(EXAMPLES.glob("*/SKILL.md"))))
@@ -92,7 +92,7 @@ class Check(SkillTestCase):
         others = savoir_skills.check(one, ignore=["unquoted-colon"]).diagnostics
         self.assertNotIn("unquoted-colon", [found.code for found in others])
 
-    def test_missing_path_is_a_finding(self):
+    def test_missing_path_is_reported_as_diagnostic(self):
         report = savoir_skills.check(self.folder / "none")
         self.assertEqual([found.code for found in report.diagnostics], ["unreadable-file"])
 
@@ -109,7 +109,7 @@ class Check(SkillTestCase):
             savoir_skills.check(text=BROKEN, select=["unquoted-colo"])
         self.assertEqual(caught.exception.hints, ["did you mean `unquoted-colon`?"])
 
-    def test_other_threads_run_while_rust_works(self):
+    def test_native_calls_release_the_gil(self):
         for number in range(60):
             self.skill("many", f"skill-{number}", MANY)
         ticks, done = [], threading.Event()
@@ -146,7 +146,7 @@ class Fix(SkillTestCase):
 
 
 class Convert(SkillTestCase):
-    def test_there_and_back(self):
+    def test_conversion_round_trip(self):
         text = (EXAMPLES / "git-helper" / "SKILL.md").read_text()
         there = savoir_skills.convert(text=text, to="agentskills")
         self.assertEqual(there.dialect, "agentskills")
@@ -158,7 +158,7 @@ class Convert(SkillTestCase):
         with self.assertRaises(savoir_skills.ConversionError):
             savoir_skills.convert(text="---\nname: a\nname: b\n---\n", to="codex")
 
-    def test_target_is_needed(self):
+    def test_target_dialect_is_required(self):
         with self.assertRaises(savoir_skills.WrongCallError):
             savoir_skills.convert(EXAMPLES / "git-helper")
 
@@ -219,12 +219,12 @@ class Package(SkillTestCase):
             self.assertTrue(hasattr(savoir_skills, name), name)
         self.assertEqual(set(savoir_skills.__all__), set(savoir_skills._NAMES) - {"__version__"})
 
-    def test_import_loads_nothing_else(self):
+    def test_import_is_lazy(self):
         code = "import sys; before = set(sys.modules); import savoir_skills; print(*sorted(set(sys.modules) - before))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.split(), ["savoir_skills"])
 
-    def test_stub_has_what_the_module_has(self):
+    def test_stub_matches_the_native_module(self):
         from savoir_skills import _native
 
         stub = (pathlib.Path(savoir_skills.__file__).parent / "_native.pyi").read_text()
@@ -235,6 +235,6 @@ class Package(SkillTestCase):
                     if not member.startswith("_"):
                         self.assertRegex(stub, rf"\b{member}\b", f"{name}.{member}")
 
-    def test_version_of_both_programs(self):
+    def test_package_and_binary_have_the_same_version(self):
         done = subprocess.run([savoir_skills.find_binary(), "--version"], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.strip(), f"savoir {savoir_skills.__version__}")

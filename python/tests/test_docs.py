@@ -1,4 +1,4 @@
-"""The first example of the guide runs, and prints what it says."""
+"""Tests that the first example of the guide prints the output that the guide shows."""
 
 from __future__ import annotations
 

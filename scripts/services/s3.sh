@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An S3 server that forgets everything when it ends: s3.sh FOLDER
+# Starts an S3 server that stores data only in memory: s3.sh FOLDER
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$1"

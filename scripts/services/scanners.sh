@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scanners that others wrote, which vetting asks when they are installed: Bandit and detect-secrets.
-# Nothing runs: scanners.sh FOLDER
+# Installs Bandit and detect-secrets, which vetting uses if they are installed. Starts no process:
+# scanners.sh FOLDER
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 work="$1"

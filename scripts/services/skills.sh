@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tools of others that install skills, `npx skills` and ClawHub's, from npm. Nothing runs:
+# Installs other skill installers from npm: `npx skills` and ClawHub's. Starts no process:
 # skills.sh FOLDER
 set -euo pipefail
 work="$1"
@@ -9,7 +9,7 @@ touch "$work/pids"
 command -v node >/dev/null || { echo "node is not installed" >&2; exit 1; }
 command -v npm >/dev/null || { echo "npm is not installed" >&2; exit 1; }
 
-# The newer release does not start on older releases of node.
+# The newer release does not start on older versions of Node.js.
 skills=1.5.18
 if node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 20) ? 0 : 1)'; then
 	skills=1.7.4
@@ -17,7 +17,7 @@ fi
 clawhub=0.23.3
 home="$cache/skills-$skills-$clawhub"
 
-# Into a folder beside, then renamed: what is there is whole.
+# Install into a temporary folder and rename it, so that an existing folder is always complete.
 install() {
 	local new="$home.new"
 	rm -rf "$new"

@@ -1,4 +1,4 @@
-/** One line per page. The sidebar links a section as soon as a page has the path of the section. */
+/** The pages of the app, one line each. The sidebar shows a section if a page has the section's path. */
 import type { Page } from './lib/router.svelte'
 
 export const routes: Page[] = [

@@ -374,8 +374,12 @@ describe('chat', () => {
     const asked: [string, object][] = [
       ['thought', { type: 'tool', status: 'start', tool: 'fetch_page', call_id: 'c1', arguments: '{"url":"https://example.org"}' }],
       ['approval', {
-        id: 'q1', call_id: 'c1', tool: 'fetch_page', skill: 'web-reader', reasons: ['It was never approved on this server.'], warnings: ['It can send data to other computers.'],
-        permissions: [{ permission: 'network:example.org', phrase: 'Send requests to example.org', level: 'medium' }], choices: ['once', 'deny'],
+        id: 'q1', call_id: 'c1', tool: 'fetch_page', skill: 'web-reader', choices: ['once', 'deny'],
+        lines: [
+          { role: 'warning', label: 'warning', text: 'It can send data to other computers.' },
+          ...Array.from({ length: 40 }, () => ({ role: 'grave', label: 'permissions', text: 'send requests to example.org' })),
+          ...Array.from({ length: 40 }, (_, at) => ({ role: 'fact', label: 'packages', text: `installs package-${at}` })),
+        ],
       }],
     ]
     // A stream that stays open is not possible here: the app follows the run where it breaks off.
@@ -393,7 +397,10 @@ describe('chat', () => {
     })
     await say(page, 'Read the page')
     const question = page.getByRole('region', { name: 'Allow fetch_page?' })
-    await question.getByText('Send requests to example.org').waitFor()
+    await question.getByText('permissions: send requests to example.org').first().waitFor()
+    await question.getByText('installs package-39').waitFor()
+    const details = await question.getByRole('region', { name: 'What would run' }).boundingBox()
+    assert.ok(details && details.height <= (page.viewportSize()?.height ?? 0) / 2 + 1, 'many lines leave the buttons in sight')
     await question.getByText('It can send data to other computers.').waitFor()
     assert.equal(await question.getByRole('button', { name: 'Always allow' }).count(), 0, 'only what can be kept is offered')
     await picture(page, 'chat-approval')

@@ -3,9 +3,11 @@
  *
  *   SAVOIR_BIN         the binary (default: `savoir` in ../target/debug)
  *   SAVOIR_UI_DIRECT=1 use the app inside the binary instead of ui/dist
+ *   SAVOIR_UI_SERVICES=1 a database and a bucket of their own on the servers of scripts/services.sh, instead of a folder
  */
 import assert from 'node:assert/strict'
-import { spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -43,13 +45,25 @@ export function binary(): string {
   return found
 }
 
+export interface AppOptions {
+  /** Without an administrator. */
+  fresh?: boolean
+  model?: boolean
+  args?: string[]
+  env?: Record<string, string>
+  /** Always the app inside the binary: the address must be the one that the server knows. */
+  direct?: boolean
+}
+
 /** Starts a server; unless `fresh`, with the administrator `ADMIN`. */
-export async function startApp(options: { fresh?: boolean; model?: boolean; args?: string[] } = {}): Promise<App> {
+export async function startApp(options: AppOptions = {}): Promise<App> {
   const folder = mkdtempSync(join(tmpdir(), 'savoir-ui-'))
   const model = await startModel()
   const env: Record<string, string> = { PATH: process.env.PATH ?? '', HOME: folder, XDG_CONFIG_HOME: join(folder, 'config') }
   if (options.model !== false) Object.assign(env, { OPENAI_BASE_URL: model.url, OPENAI_API_KEY: 'test', OPENAI_MODEL: 'scripted' })
-  const args = ['serve', '--address', '127.0.0.1:0', '--data', join(folder, 'data'), '--rate-limit', 'off', ...(options.args ?? [])]
+  const storage = process.env.SAVOIR_UI_SERVICES ? await newStorage() : undefined
+  Object.assign(env, storage?.env, options.env)
+  const args = ['serve', '--address', '127.0.0.1:0', '--data', join(folder, 'data'), '--rate-limit', 'off', ...(storage?.args ?? []), ...(options.args ?? [])]
   const child = spawn(binary(), args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let log = ''
   child.stdout.on('data', (part) => (log += String(part)))
@@ -57,7 +71,7 @@ export async function startApp(options: { fresh?: boolean; model?: boolean; args
   const server = await until(() => / at (http:\/\/127\.0\.0\.1:\d+)/.exec(log)?.[1], () => `the server did not start:\n${log}`)
   const setupToken = await until(() => /setup#token=(\S+)/.exec(log)?.[1], () => `no setup link:\n${log}`)
   await until(async () => (await fetch(`${server}/api/v1/chat/models`).catch(() => undefined)) !== undefined)
-  const shim = process.env.SAVOIR_UI_DIRECT ? undefined : ((await startShim({ server })) as { url: string; close: () => void })
+  const shim = process.env.SAVOIR_UI_DIRECT || options.direct ? undefined : ((await startShim({ server })) as { url: string; close: () => void })
 
   let token = ''
   if (!options.fresh) {
@@ -85,8 +99,32 @@ export async function startApp(options: { fresh?: boolean; model?: boolean; args
       shim?.close()
       model.close()
       await stop(child)
+      storage?.remove()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+interface SharedStorage {
+  args: string[]
+  env: Record<string, string>
+  remove: () => void
+}
+
+/** A new database on PostgreSQL and a new bucket on S3. */
+async function newStorage(): Promise<SharedStorage> {
+  const { SAVOIR_TEST_POSTGRES: postgres, SAVOIR_TEST_S3: s3 } = process.env
+  assert.ok(postgres && s3, 'PostgreSQL and S3 must run: make test-web-services')
+  const name = `web_${randomUUID().replaceAll('-', '')}`
+  const sql = (statement: string): void => void execFileSync('psql', ['--quiet', '--dbname', postgres, '--command', statement], { stdio: ['ignore', 'ignore', 'inherit'] })
+  sql(`CREATE DATABASE ${name}`)
+  const bucket = name.replace('_', '-')
+  const made = await fetch(`${s3}/${bucket}`, { method: 'PUT' })
+  assert.equal(made.status, 200, 'create a bucket')
+  return {
+    args: ['--database', postgres.replace(/[^/]*$/, name), '--storage', `s3://${bucket}`],
+    env: { AWS_ENDPOINT_URL: s3, AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_REGION: 'us-east-1', NO_PROXY: '127.0.0.1' },
+    remove: () => sql(`DROP DATABASE ${name} WITH (FORCE)`),
   }
 }
 

@@ -59,6 +59,20 @@ describe('registry', () => {
     await context.close()
   })
 
+  test('stored_skill_is_shared_from_its_page', async () => {
+    const content = '---\nname: shared-note\ndescription: Writes notes. Use when somebody dictates.\nlicense: MIT\n---\n\n# Note\n\nWrite it down.\n'
+    const made = await app.call('POST', '/api/v1/skills', { name: 'shared-note', content })
+    assert.equal(made.status, 201, await made.text())
+    const { page, context, problems } = await openLoggedIn(app, '/skills/shared-note')
+    await page.getByRole('button', { name: 'More actions for shared-note' }).click()
+    await page.getByRole('menuitem', { name: 'Share in the registry' }).click()
+    await page.getByLabel('Version', { exact: true }).fill('1.0.0')
+    await page.getByRole('button', { name: /^Publish .*shared-note 1\.0\.0$/ }).click()
+    await page.getByText(/shared-note 1\.0\.0 is published/).first().waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
   test('review_is_written_changed_and_removed', async () => {
     const bob = await openTab(app)
     const answer = await bob.context.request.post(`${app.url}/api/v1/auth/session`, { data: BOB, headers: { 'x-savoir-app': '1' } })

@@ -457,4 +457,52 @@ describe('skills', () => {
     await checkLooks(app, 'editor', '/skills/article-summary/edit', (page) => editorShows(page, 'Keep numbers'))
     await checkLooks(app, 'start', '/', (page) => page.getByRole('link', { name: 'article-summary' }).first().waitFor())
   })
+
+  test('versions_are_compared_and_restored', async () => {
+    await create('versioned')
+    for (const line of ['Greet {{who}} in **two** sentences.', 'Say nothing.']) {
+      const saved = await app.call('PUT', '/api/v1/skills/versioned', { content: greeting('versioned', line) })
+      assert.equal(saved.status, 200, await saved.text())
+    }
+    const { page, context, problems } = await openLoggedIn(app, '/skills/versioned?tab=history')
+    const list = page.getByRole('list', { name: 'Versions' })
+    await list.getByRole('listitem').nth(2).waitFor()
+    await list.getByRole('listitem').first().getByText('Current').waitFor()
+    await list.getByRole('listitem').nth(1).getByRole('button', { name: 'Compare' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.locator('tr.removed').getByText('Greet {{who}} in **two** sentences.').waitFor()
+    await dialog.locator('tr.added').getByText('Say nothing.').waitFor()
+    assert.equal(await dialog.locator('tr.added, tr.removed').count(), 2, 'only this line differs')
+    await checkAccessible(page, 'the difference of two versions')
+    await dialog.getByRole('button', { name: 'That version, rendered' }).click()
+    await dialog.locator('strong').getByText('two').waitFor()
+    await picture(page, 'skill-versions-1280')
+    await dialog.getByRole('button', { name: 'Restore' }).click()
+    await list.getByRole('listitem').nth(3).waitFor()
+    const { prompt } = (await (await app.call('GET', '/api/v1/skills/versioned')).json()) as { prompt: string }
+    assert.equal(prompt, 'Greet {{who}} in **two** sentences.')
+    await page.setViewportSize({ width: 360, height: 800 })
+    await checkFits(page, 'versions, 360 px')
+    await picture(page, 'skill-versions-360')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('failed_run_shows_what_the_provider_answered_and_a_run_without_price_says_so', async () => {
+    await create('priceless')
+    app.model.script = [{ status: 401 }]
+    const { page, context, problems } = await openLoggedIn(app, '/skills/priceless?tab=run')
+    await page.getByLabel('Who').fill('Ada')
+    await page.locator('form').getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByText(/answered 401; check that the key/).waitFor()
+    app.model.script = ['Hello Ada.']
+    await page.locator('form').getByRole('button', { name: 'Run again' }).click()
+    await page.getByText('Hello Ada.').waitFor()
+    await page.getByRole('link', { name: 'Open in Runs' }).click()
+    await page.getByText('no price is entered for the model').waitFor()
+    await page.getByRole('link', { name: 'Enter prices' }).click()
+    await page.getByRole('heading', { name: 'Prices' }).waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
 })

@@ -153,7 +153,7 @@ test('workflow_of_300_steps_can_be_moved_edited_and_run', async (t) => {
       await page.getByRole('button', { name: 'Run', exact: true }).click()
       await page.getByRole('complementary', { name: 'Details' }).getByLabel('Input').fill('go')
       await page.keyboard.press('Control+Enter')
-      await until(() => page.locator('[data-state="ok"]').count().then((count) => count > 20), () => 'nothing ran', 60_000)
+      await until(() => page.locator('[data-state="ok"]').count().then((count) => count > 20), () => 'nothing ran', 180_000)
     })
     const results = {
       'pan, empty': empty.pan, 'zoom, empty': empty.zoom, 'pan, all steps': large.pan, 'pan, near': large.near, 'zoom': large.zoom, drag, 'move all': all, run,

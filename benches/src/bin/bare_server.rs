@@ -1,5 +1,5 @@
-//! The least that a server can do: a handler that streams the events of a run, known beforehand.
-//! Prints its address.
+//! The simplest possible server, as a baseline: one handler that streams fixed events. Prints its
+//! address.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ fn main() {
 }
 
 async fn run(request: Request) -> Response {
-    // The body is read, as every handler that has one does.
+    // Reads the body, so that the handler does the same work as the handler of `savoir serve`.
     let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok());
     let events = events().into_iter().map(|event| Ok::<_, Infallible>(event.to_sse()));

@@ -1,3 +1,3 @@
-//! A program that does nothing: what starting a process costs.
+//! An empty program, as a baseline for the cost of starting a process.
 
 fn main() {}

@@ -1,7 +1,8 @@
-//! Starts a Python script with and without an environment that is ready, turn by turn, and prints a
-//! Markdown table of medians and ratios. The environment has a package of a thousand modules.
+//! Compares a Python script without packages to one that needs a package environment, which already
+//! exists. Runs them in turns and prints a Markdown table of medians and ratios. The package has
+//! 1,000 modules.
 //!
-//! Both are measured from the plan of a run to its end, and as a whole `savoir run`.
+//! Measures both the run alone (without planning and process start) and the whole `savoir run`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -22,7 +23,7 @@ use savoir_engine::{
 use savoir_package::trust::TrustStore;
 use savoir_skill::{Folder, Source, read};
 
-/// A wheel of so many modules as a middling environment has.
+/// Creates a wheel with 1,000 modules, about as many as in a medium-sized environment.
 const MAKE_WHEEL: &str = r#"
 import sys, zipfile
 info = "many-1.0.dist-info"
@@ -61,7 +62,7 @@ fn main() {
     let mut rows = Vec::new();
     for (name, _) in SCRIPTS {
         let script = skill.join(name);
-        // The first run makes the environment.
+        // The first run creates the environment.
         succeed(savoir(&root).arg("run").arg(&script));
         rows.push(Row::new(name, "run", Box::new(|| planned(&root, &loaded_skill, name))));
         let command = root.clone();
@@ -131,7 +132,8 @@ fn loaded_skill(skill: &Path) -> LoadedSkill {
     LoadedSkill::new(&reading, &file, Some(folder.root()), Trust::User, &store).unwrap()
 }
 
-/// From the plan to the end: what the environment adds, without what every call of the binary does.
+/// Time of the run after planning. Leaves out the start of `savoir`, so that the cost of the
+/// environment is visible.
 fn planned(root: &Path, loaded_skill: &LoadedSkill, script: &str) -> Duration {
     let run_env = RunEnvironment::at(&root.join("work"), &root.join("home"));
     let extra = ExtraGrants::default();

@@ -1,5 +1,5 @@
-//! Reads the skills of a folder, then finds the words for all of them within a budget, many times, and
-//! prints the median of what that takes.
+//! Measures how long it takes to build the list of skills for a model's context within a token
+//! budget. Prints the median.
 //!
 //!     bench-preamble FOLDER BUDGET RUNS
 

@@ -1,5 +1,5 @@
-//! Calls a Python tool that does next to nothing, many times in one loaded process, and prints what
-//! a call costs over the function itself.
+//! Measures the overhead of a call to a Python tool: calls a trivial function many times in one
+//! loaded process.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 

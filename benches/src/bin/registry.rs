@@ -1,9 +1,9 @@
-//! The registry of `savoir serve` beside its peers, in one run: nginx with the same bytes, and a
-//! private registry that many use, with packages of the same size.
+//! Compares the registry of `savoir serve` with nginx (which serves the same bytes) and with
+//! another private registry (which serves packages of the same size).
 //!
-//! `bench-registry 10 3` measures each for ten seconds, turn by turn, three times. Needs wrk; nginx and
-//! the other registry, which is installed into a cache on first use, are left out where they are
-//! missing. Everything listens on loopback alone.
+//! `bench-registry 10 3` measures each server for ten seconds, in turns, three times. It needs wrk.
+//! If nginx or the other registry is missing, it is left out; the other registry is installed into
+//! a cache on first use. All servers listen on loopback only.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use made_up::{Bytes, Numbers};
 use savoir_store::{Database, Storage};
-use served::{Line, Served};
+use served::{Connection, Served};
 use sha1::{Digest as _, Sha1};
 
 #[allow(dead_code, reason = "another program uses the rest")]
@@ -31,14 +31,15 @@ mod made_up;
 #[path = "../served.rs"]
 mod served;
 
-/// Skills of the registry.
+/// Number of skills in the registry.
 const SKILLS: u64 = 300;
-/// The skill that is asked for, and the one with a large artefact.
-const ASKED: u64 = 7;
+/// Numbers of the requested skill and of the skill with a large artifact.
+const REQUESTED: u64 = 7;
 const LARGE: u64 = 8;
 const LARGE_BYTES: usize = 100 * 1024;
 
-/// What npm installs. A part of it asks for a version by a name that not every mirror knows.
+/// Dependencies for npm. One of them requests `node-fetch` by a dist-tag that some mirrors lack, so
+/// the version is fixed.
 const VERDACCIO: &str = r#"{"private": true, "dependencies": {"verdaccio": "6"},
     "overrides": {"node-fetch": "2.7.0"}}"#;
 
@@ -57,15 +58,15 @@ fn main() {
     server.wait_for_search(SKILLS);
     thread::sleep(Duration::from_secs(1));
     println!("Memory of savoir serve, idle: {}.", server.memory());
-    let questions = questions(&server, &small, &large);
-    let nginx = Nginx::start(&folder.path().join("nginx"), &questions);
+    let requests = requests(&server, &small, &large);
+    let nginx = Nginx::start(&folder.path().join("nginx"), &requests);
     let peer = Peer::start(folder.path(), &small.zip, &large.zip);
-    let rows: Vec<Row> = questions
+    let rows: Vec<Row> = requests
         .iter()
-        .map(|question| {
-            let mut row = Row::new(question, server.address);
-            row.nginx = nginx.as_ref().map(|nginx| nginx.target(question));
-            row.peer = peer.as_ref().and_then(|peer| peer.target(question.kind));
+        .map(|request| {
+            let mut row = Row::new(request, server.address);
+            row.nginx = nginx.as_ref().map(|nginx| nginx.target(request));
+            row.peer = peer.as_ref().and_then(|peer| peer.target(request.kind));
             row
         })
         .collect();
@@ -73,7 +74,7 @@ fn main() {
     println!("\nMemory of savoir serve, after the run: {}.", server.memory());
 }
 
-/// A skill that was published, and its artefact.
+/// A published skill and its artifact.
 struct Published {
     name: String,
     sha256: String,
@@ -95,7 +96,7 @@ impl Published {
     }
 }
 
-/// Fills a folder that a server is started on.
+/// Creates the data folder of the server.
 fn fill(data: &Path) -> [Published; 2] {
     fs::create_dir_all(data).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -112,7 +113,7 @@ fn fill(data: &Path) -> [Published; 2] {
             let body = made_up::body(number);
             let skill_md = registry.put_blob(body.into_bytes().into()).await.unwrap();
             let sha256 = registry.put_blob(zip.clone().into()).await.unwrap();
-            if number == ASKED || number == LARGE {
+            if number == REQUESTED || number == LARGE {
                 let name = made_up::name(number);
                 published.push(Published { name, sha256: sha256.clone(), zip });
             }
@@ -132,35 +133,35 @@ enum Kind {
     NotModified,
 }
 
-/// What is asked for, and what comes.
-struct Question {
+/// A request and its expected response.
+struct Request {
     title: &'static str,
     kind: Kind,
     path: String,
     body: Vec<u8>,
-    /// What tells that the client has it.
-    tag: String,
+    /// The `ETag` of the response, for conditional requests.
+    etag: String,
 }
 
-fn questions(server: &Served, small: &Published, large: &Published) -> Vec<Question> {
-    let mut line = Line::open(server.address);
-    let index = line.get(&small.index_path(), "").text();
-    let large_index = line.get(&large.index_path(), "").text();
-    let mut question = |title, kind, path: String| {
-        let came = line.get(&path, "");
-        assert_eq!(came.status, 200, "{path}");
-        Question { title, kind, path, body: came.body, tag: came.tag.unwrap() }
+fn requests(server: &Served, small: &Published, large: &Published) -> Vec<Request> {
+    let mut connection = Connection::open(server.address);
+    let index = connection.get(&small.index_path(), "").text();
+    let large_index = connection.get(&large.index_path(), "").text();
+    let mut request = |title, kind, path: String| {
+        let response = connection.get(&path, "");
+        assert_eq!(response.status, 200, "{path}");
+        Request { title, kind, path, body: response.body, etag: response.etag.unwrap() }
     };
     vec![
-        question("index file", Kind::Metadata, small.index_path()),
-        question("detail", Kind::Metadata, format!("/registry/api/v1/skills/{}", small.name)),
-        question("download", Kind::SmallDownload, small.artefact_path(&index)),
-        question("download", Kind::LargeDownload, large.artefact_path(&large_index)),
-        question("index file, not modified", Kind::NotModified, small.index_path()),
+        request("index file", Kind::Metadata, small.index_path()),
+        request("detail", Kind::Metadata, format!("/registry/api/v1/skills/{}", small.name)),
+        request("download", Kind::SmallDownload, small.artefact_path(&index)),
+        request("download", Kind::LargeDownload, large.artefact_path(&large_index)),
+        request("index file, not modified", Kind::NotModified, small.index_path()),
     ]
 }
 
-/// An address that wrk asks.
+/// A URL that wrk requests.
 struct Target {
     url: String,
     header: Option<String>,
@@ -168,8 +169,8 @@ struct Target {
 }
 
 impl Target {
-    fn new(address: SocketAddr, path: &str, tag: Option<&str>) -> Self {
-        let header = tag.map(|tag| format!("If-None-Match: {tag}"));
+    fn new(address: SocketAddr, path: &str, etag: Option<&str>) -> Self {
+        let header = etag.map(|etag| format!("If-None-Match: {etag}"));
         Self { url: format!("http://{address}{path}"), header, rates: Vec::new() }
     }
 
@@ -193,7 +194,7 @@ impl Target {
     }
 }
 
-/// One question, and all who are asked it.
+/// One row of the report: the same request to each server.
 struct Row {
     title: String,
     own: Target,
@@ -202,12 +203,12 @@ struct Row {
 }
 
 impl Row {
-    fn new(question: &Question, address: SocketAddr) -> Self {
-        let size = question.body.len();
-        let tag = (question.kind == Kind::NotModified).then_some(question.tag.as_str());
+    fn new(request: &Request, address: SocketAddr) -> Self {
+        let size = request.body.len();
+        let etag = (request.kind == Kind::NotModified).then_some(request.etag.as_str());
         Self {
-            title: format!("{}, {size} bytes", question.title),
-            own: Target::new(address, &question.path, tag),
+            title: format!("{}, {size} bytes", request.title),
+            own: Target::new(address, &request.path, etag),
             nginx: None,
             peer: None,
         }
@@ -223,7 +224,7 @@ fn report(mut rows: Vec<Row>, peer: &str, seconds: u64, rounds: u64) {
             }
         }
     }
-    println!("\n| requests in a second | savoir | nginx | of nginx | {peer} | times |");
+    println!("\n| requests per second | savoir | nginx | of nginx | {peer} | times |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");
     for row in &rows {
         let own = row.own.median();
@@ -239,10 +240,10 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Waits until somebody listens.
-fn answers(address: SocketAddr, patience: Duration) -> bool {
+/// Waits until a server accepts connections on this address.
+fn wait_until_listening(address: SocketAddr, timeout: Duration) -> bool {
     let step = Duration::from_millis(20);
-    (0..patience.as_millis() / step.as_millis()).any(|_| {
+    (0..timeout.as_millis() / step.as_millis()).any(|_| {
         let connected = TcpStream::connect(address).is_ok();
         if !connected {
             thread::sleep(step);
@@ -251,24 +252,24 @@ fn answers(address: SocketAddr, patience: Duration) -> bool {
     })
 }
 
-/// nginx with the same bytes in files, and the same words about caching. One worker: beside it, one
-/// thread of wrk has the other core.
+/// nginx with the same bytes in files and the same caching headers. It has one worker, because one
+/// thread of wrk uses the other core.
 struct Nginx {
     child: Child,
     address: SocketAddr,
 }
 
 impl Nginx {
-    fn start(folder: &Path, questions: &[Question]) -> Option<Self> {
+    fn start(folder: &Path, requests: &[Request]) -> Option<Self> {
         let address = free_address();
-        for question in questions {
-            let file = folder.join(question.path.trim_start_matches('/'));
+        for request in requests {
+            let file = folder.join(request.path.trim_start_matches('/'));
             fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, &question.body).unwrap();
+            fs::write(file, &request.body).unwrap();
         }
         let config = folder.join("nginx.conf");
         fs::write(&config, nginx_config(&folder.display().to_string(), address)).unwrap();
-        // Its workers are another user.
+        // nginx workers run as another user, who needs access to these folders.
         for folder in [folder.parent().unwrap(), folder] {
             let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             fs::set_permissions(folder, open).unwrap();
@@ -280,18 +281,18 @@ impl Nginx {
             return None;
         };
         let nginx = Self { child, address };
-        assert!(answers(address, Duration::from_secs(5)), "nginx does not start");
-        for question in questions {
-            assert_eq!(Line::open(address).get(&question.path, "").body, question.body);
+        assert!(wait_until_listening(address, Duration::from_secs(5)), "nginx does not start");
+        for request in requests {
+            assert_eq!(Connection::open(address).get(&request.path, "").body, request.body);
         }
         Some(nginx)
     }
 
-    fn target(&self, question: &Question) -> Target {
-        // It makes tags of its own.
-        let tag = Line::open(self.address).get(&question.path, "").tag;
-        let tag = tag.filter(|_| question.kind == Kind::NotModified);
-        Target::new(self.address, &question.path, tag.as_deref())
+    fn target(&self, request: &Request) -> Target {
+        // nginx generates its own ETags.
+        let etag = Connection::open(self.address).get(&request.path, "").etag;
+        let etag = etag.filter(|_| request.kind == Kind::NotModified);
+        Target::new(self.address, &request.path, etag.as_deref())
     }
 }
 
@@ -320,7 +321,7 @@ fn nginx_config(here: &str, address: SocketAddr) -> String {
 }
 
 impl Drop for Nginx {
-    /// Asks it to end: its workers would outlive a process that is killed.
+    /// Sends SIGTERM, because after SIGKILL the workers of nginx would keep running.
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
@@ -392,10 +393,10 @@ impl Peer {
             metadata: "/small",
             downloads: ["/small/-/small-1.0.0.tgz", "/large/-/large-1.0.0.tgz"],
         };
-        assert!(answers(address, Duration::from_mins(1)), "Verdaccio does not start");
+        assert!(wait_until_listening(address, Duration::from_mins(1)), "Verdaccio does not start");
         publish_to_verdaccio(address, "small", small);
         publish_to_verdaccio(address, "large", large);
-        peer.works(small)
+        peer.check_download(small)
     }
 
     fn pypiserver(folder: &Path, small: &[u8], large: &[u8]) -> Option<Self> {
@@ -426,16 +427,16 @@ impl Peer {
             metadata: "/simple/small/",
             downloads: ["/packages/small-1.0.0.tar.gz", "/packages/large-1.0.0.tar.gz"],
         };
-        assert!(answers(address, Duration::from_mins(1)), "pypiserver does not start");
-        peer.works(small)
+        assert!(wait_until_listening(address, Duration::from_mins(1)), "pypiserver does not start");
+        peer.check_download(small)
     }
 
-    /// Whether it gives out what it was given.
-    fn works(self, small: &[u8]) -> Option<Self> {
-        let mut line = Line::open(self.address);
-        let same = line.get(self.downloads[0], "").body == small;
+    /// Returns this peer only if a download has the bytes that were published.
+    fn check_download(self, small: &[u8]) -> Option<Self> {
+        let mut connection = Connection::open(self.address);
+        let same = connection.get(self.downloads[0], "").body == small;
         if !same {
-            println!("{} does not give out what it was given.", self.name);
+            println!("{} does not return the published bytes; it is left out.", self.name);
         }
         same.then_some(self)
     }
@@ -448,7 +449,7 @@ impl Drop for Peer {
     }
 }
 
-/// Where peers are installed.
+/// Creates the folder into which a peer is installed.
 fn cache(name: &str) -> PathBuf {
     let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
@@ -457,7 +458,7 @@ fn cache(name: &str) -> PathBuf {
     place
 }
 
-/// Does what `npm publish` does.
+/// Sends the same request as `npm publish`.
 fn publish_to_verdaccio(address: SocketAddr, name: &str, tarball: &[u8]) {
     let file = format!("{name}-1.0.0.tgz");
     let url = format!("http://{address}/{name}/-/{file}");
@@ -466,11 +467,11 @@ fn publish_to_verdaccio(address: SocketAddr, name: &str, tarball: &[u8]) {
         text
     });
     let version = serde_json::json!({
-        "name": name, "version": "1.0.0", "description": made_up::body(ASKED),
-        "readme": made_up::body(ASKED), "dist": {"tarball": url, "shasum": shasum},
+        "name": name, "version": "1.0.0", "description": made_up::body(REQUESTED),
+        "readme": made_up::body(REQUESTED), "dist": {"tarball": url, "shasum": shasum},
     });
     let document = serde_json::json!({
-        "_id": name, "name": name, "description": "made up", "readme": made_up::body(ASKED),
+        "_id": name, "name": name, "description": "made up", "readme": made_up::body(REQUESTED),
         "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version},
         "_attachments": {file: {
             "content_type": "application/octet-stream",
@@ -483,7 +484,7 @@ fn publish_to_verdaccio(address: SocketAddr, name: &str, tarball: &[u8]) {
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    let came = Line::open(address).send(&head, body.as_bytes());
-    let status = came.status;
-    assert!(status < 300, "Verdaccio: {status} {}", came.text());
+    let response = Connection::open(address).send(&head, body.as_bytes());
+    let status = response.status;
+    assert!(status < 300, "Verdaccio: {status} {}", response.text());
 }

@@ -1,11 +1,13 @@
-//! A registry with very many made-up skills: how long an import takes, how long the search index takes
-//! to be built and how large it is, and how long answers take over HTTP.
+//! Measures a registry with very many generated skills: the time of an import, the time and size of
+//! the search index, and response times over HTTP.
 //!
-//! `bench-registry-scale 100000,1000000` does that for both and tells how much slower the larger is.
-//! `SAVOIR_BENCH_POSTGRES` is the address of a PostgreSQL server, in which a database is made for each
-//! size and dropped afterwards; with `--sqlite` a file is used instead. `--ask N` asks N questions of
-//! each kind. `--fill URL DATA` fills an empty database and a folder of one's own and leaves them, and
-//! `--filled URL DATA` asks those that were filled before.
+//! `bench-registry-scale 100000,1000000` measures both sizes and prints how much slower the larger
+//! one is. `SAVOIR_BENCH_POSTGRES` is the URL of a PostgreSQL server; the benchmark creates a
+//! database for each size and drops it afterwards. `--sqlite` uses a SQLite file instead. `--ask N`
+//! sends N requests of each kind.
+//!
+//! `--fill URL DATA` fills an existing, empty database and data folder and keeps them; `--filled
+//! URL DATA` measures such a database again without filling it.
 
 #![allow(clippy::cast_precision_loss, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -22,7 +24,7 @@ use std::{
 use made_up::{Bytes, Numbers};
 use savoir_package::registry::Name;
 use savoir_store::{Database, Storage, Timestamp};
-use served::{Line, Served};
+use served::{Connection, Served};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 #[path = "../made_up.rs"]
@@ -32,42 +34,43 @@ mod made_up;
 #[allow(dead_code, reason = "another program uses the rest")]
 mod served;
 
-/// Connections that ask at the same time.
-const LINES: u64 = 2;
+/// Number of connections that send requests concurrently.
+const CONNECTIONS: u64 = 2;
 
 struct Settings {
     sizes: Vec<u64>,
-    /// The server of databases; a file if there is none.
+    /// URL of a PostgreSQL server; `None` for SQLite.
     postgres: Option<String>,
-    /// Questions of each kind.
-    questions: u64,
-    /// A database and a folder of one's own.
-    own: Option<(String, PathBuf)>,
-    /// Whether those are filled first.
+    /// Number of requests of each kind.
+    requests: u64,
+    /// Database URL and data folder given by `--fill` or `--filled`.
+    existing: Option<(String, PathBuf)>,
+    /// Whether to fill `existing` first.
     fill: bool,
 }
 
 fn settings() -> Result<Settings, String> {
     let sizes = vec![100_000, 1_000_000];
-    let mut settings = Settings { sizes, postgres: None, questions: 2000, own: None, fill: false };
+    let mut settings =
+        Settings { sizes, postgres: None, requests: 2000, existing: None, fill: false };
     let mut sqlite = false;
     let mut words = env::args().skip(1);
-    let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is no number"));
+    let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is not a number"));
     while let Some(word) = words.next() {
         match word.as_str() {
             "--sqlite" => sqlite = true,
             "--fill" | "--filled" => {
                 let mut next =
                     || words.next().ok_or(format!("{word} takes an address and a folder"));
-                settings.own = Some((next()?, next()?.into()));
+                settings.existing = Some((next()?, next()?.into()));
                 settings.fill = word == "--fill";
             }
-            "--ask" => settings.questions = number(&words.next().unwrap_or_default())?,
+            "--ask" => settings.requests = number(&words.next().unwrap_or_default())?,
             sizes => settings.sizes = sizes.split(',').map(number).collect::<Result<_, _>>()?,
         }
     }
-    if !sqlite && settings.own.is_none() {
-        let missing = "set SAVOIR_BENCH_POSTGRES to postgres://…, or say --sqlite";
+    if !sqlite && settings.existing.is_none() {
+        let missing = "set SAVOIR_BENCH_POSTGRES to postgres://…, or use --sqlite";
         settings.postgres = Some(env::var("SAVOIR_BENCH_POSTGRES").map_err(|_| missing)?);
     }
     Ok(settings)
@@ -89,59 +92,59 @@ fn main() {
     }
 }
 
-/// Fills a new registry, serves it and asks it.
+/// Fills a new registry, serves it and measures requests.
 async fn measure(settings: &Settings, skills: u64) -> Vec<Times> {
-    if let Some((url, data)) = settings.own.clone() {
+    if let Some((url, data)) = settings.existing.clone() {
         if settings.fill {
             fs::create_dir_all(&data).unwrap();
             fill(&data, Some(&url), skills).await;
         }
-        let questions = settings.questions;
-        let asked = tokio::task::spawn_blocking(move || ask(&data, Some(&url), skills, questions));
-        return asked.await.unwrap();
+        let requests = settings.requests;
+        let times = tokio::task::spawn_blocking(move || run(&data, Some(&url), skills, requests));
+        return times.await.unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir_all(&data).unwrap();
-    let place = Place::make(settings.postgres.as_deref(), skills).await;
-    let url = place.as_ref().map(|place| place.url.as_str());
+    let temporary = TemporaryDatabase::create(settings.postgres.as_deref(), skills).await;
+    let url = temporary.as_ref().map(|temporary| temporary.url.as_str());
     println!("\n## {skills} skills, {}\n", if url.is_some() { "PostgreSQL" } else { "SQLite" });
     fill(&data, url, skills).await;
-    let questions = settings.questions;
+    let requests = settings.requests;
     let url = url.map(str::to_owned);
-    let asked = tokio::task::spawn_blocking(move || ask(&data, url.as_deref(), skills, questions));
-    let times = asked.await.unwrap();
-    if let Some(place) = place {
-        place.drop().await;
+    let times = tokio::task::spawn_blocking(move || run(&data, url.as_deref(), skills, requests));
+    let times = times.await.unwrap();
+    if let Some(temporary) = temporary {
+        temporary.drop().await;
     }
     times
 }
 
-/// A database of its own.
-struct Place {
+/// A database that is created for one size and dropped afterwards.
+struct TemporaryDatabase {
     server: String,
     name: String,
     url: String,
 }
 
-impl Place {
-    async fn make(server: Option<&str>, skills: u64) -> Option<Self> {
+impl TemporaryDatabase {
+    async fn create(server: Option<&str>, skills: u64) -> Option<Self> {
         let server = server?.to_owned();
         let (before, _) = server.rsplit_once('/').unwrap();
         let name = format!("savoir_bench_{}_{skills}", std::process::id());
         let url = format!("{before}/{name}");
-        Self::tell(&server, format!("CREATE DATABASE {name}")).await;
+        Self::execute(&server, format!("CREATE DATABASE {name}")).await;
         Some(Self { server, name, url })
     }
 
-    async fn tell(url: &str, statement: String) {
+    async fn execute(url: &str, statement: String) {
         let mut connection = PgConnection::connect(url).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
     }
 
     async fn drop(self) {
-        Self::tell(&self.server, format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+        Self::execute(&self.server, format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
     }
 }
 
@@ -152,8 +155,8 @@ async fn fill(data: &Path, url: Option<&str>, skills: u64) {
         None => Database::open_folder(data).await.unwrap(),
     };
     let registry = database.registry(&storage);
-    let began = Instant::now();
-    // All skills share their bytes: what is measured is the database and the index.
+    let start = Instant::now();
+    // All skills share one artifact, because only the database and the index are measured.
     let mut shared: Option<Bytes> = None;
     made_up::import(registry, skills, async |number| {
         if shared.is_none() {
@@ -165,16 +168,16 @@ async fn fill(data: &Path, url: Option<&str>, skills: u64) {
         shared.clone().unwrap()
     })
     .await;
-    let took = began.elapsed().as_secs_f64();
-    println!("imported in {took:.0} s, {:.0} in a second", skills as f64 / took);
+    let took = start.elapsed().as_secs_f64();
+    println!("imported in {took:.0} s, {:.0} per second", skills as f64 / took);
     database.close().await;
     if let Some(url) = url {
-        // What the server does by itself after a while.
-        Place::tell(url, "VACUUM ANALYZE".to_owned()).await;
+        // Autovacuum would do this after a while.
+        TemporaryDatabase::execute(url, "VACUUM ANALYZE".to_owned()).await;
     }
 }
 
-fn ask(data: &Path, url: Option<&str>, skills: u64, questions: u64) -> Vec<Times> {
+fn run(data: &Path, url: Option<&str>, skills: u64, requests: u64) -> Vec<Times> {
     let server = Served::start(data, url);
     let built = server.wait_for_search(skills);
     thread::sleep(Duration::from_secs(5));
@@ -186,14 +189,14 @@ fn ask(data: &Path, url: Option<&str>, skills: u64, questions: u64) -> Vec<Times
         let mut together = Times { title: format!("{group}, all together"), times: Vec::new() };
         for (title, path) in kinds {
             let times =
-                Times::take(title, server.address, questions, |numbers| path(numbers, skills));
+                Times::take(title, server.address, requests, |numbers| path(numbers, skills));
             together.times.extend(&times.times);
             all.push(times);
         }
         together.times.sort_unstable();
         all.push(together);
     }
-    println!("\n| milliseconds | p50 | p95 | p99 | most |\n| --- | ---: | ---: | ---: | ---: |");
+    println!("\n| milliseconds | p50 | p95 | p99 | max |\n| --- | ---: | ---: | ---: | ---: |");
     for times in &all {
         println!("{}", times.row());
     }
@@ -203,7 +206,7 @@ fn ask(data: &Path, url: Option<&str>, skills: u64, questions: u64) -> Vec<Times
 
 type Kinds = &'static [(&'static str, fn(&mut Numbers, u64) -> String)];
 
-/// What is asked about one skill. Each is another one, so that nothing is remembered.
+/// Requests about one skill. Each request uses another skill, so that caches do not help.
 const METADATA: Kinds = &[
     ("index file", |numbers, skills| {
         let name: Name = made_up::name(numbers.below(skills)).parse().unwrap();
@@ -217,8 +220,8 @@ const METADATA: Kinds = &[
     }),
 ];
 
-/// Pages of the list of skills. A cursor is the name, or the time and the name, of any skill: no page is
-/// asked for twice, and most are deep in the list.
+/// Pages of the list of skills. Each cursor points after a random skill, so that no page repeats
+/// and most pages are deep in the list.
 const LIST: Kinds = &[
     ("page by name", |numbers, skills| list(&format!("cursor={}", cursor(numbers, skills)))),
     ("100 by name", |numbers, skills| {
@@ -228,19 +231,19 @@ const LIST: Kinds = &[
         list(&format!("updated={}", Timestamp::from_micros(made_up::at(numbers.below(skills)))))
     }),
     ("last changed", |numbers, skills| {
-        list(&format!("sort=recent&cursor={}", timed(numbers, skills)))
+        list(&format!("sort=recent&cursor={}", time_cursor(numbers, skills)))
     }),
     ("of a tag", |numbers, _| list(&format!("tag={}", numbers.tag()))),
     ("of a tag, deep", |numbers, skills| {
         list(&format!("tag={}&cursor={}", numbers.tag(), cursor(numbers, skills)))
     }),
     ("of a tag, last changed", |numbers, skills| {
-        list(&format!("tag={}&sort=recent&cursor={}", numbers.tag(), timed(numbers, skills)))
+        list(&format!("tag={}&sort=recent&cursor={}", numbers.tag(), time_cursor(numbers, skills)))
     }),
     ("of a tier", |numbers, skills| {
         list(&format!("tier=experimental&cursor={}", cursor(numbers, skills)))
     }),
-    ("of a tier that none has", |numbers, skills| {
+    ("of a tier without skills", |numbers, skills| {
         list(&format!("tier=verified&cursor={}", cursor(numbers, skills)))
     }),
     ("of an author", |numbers, _| list(&format!("author={}", numbers.author()))),
@@ -254,7 +257,7 @@ const LIST: Kinds = &[
     ("of a tag and an author", |numbers, _| {
         list(&format!("tag={}&author={}", numbers.tag(), numbers.author()))
     }),
-    ("of a tag and a tier that none has", |numbers, _| {
+    ("of a tag and a tier without skills", |numbers, _| {
         list(&format!("tag={}&tier=verified", numbers.tag()))
     }),
     ("of a tag and a namespace", |numbers, _| {
@@ -266,13 +269,13 @@ fn list(query: &str) -> String {
     format!("/registry/api/v1/skills?{query}")
 }
 
-/// Where a page by name goes on after any skill.
+/// A cursor after a random skill, for lists sorted by name.
 fn cursor(numbers: &mut Numbers, skills: u64) -> String {
     made_up::id(numbers.below(skills))
 }
 
-/// Where a page by time goes on after any skill.
-fn timed(numbers: &mut Numbers, skills: u64) -> String {
+/// A cursor after a random skill, for lists sorted by time.
+fn time_cursor(numbers: &mut Numbers, skills: u64) -> String {
     let number = numbers.below(skills);
     format!("{}.{}", made_up::at(number), made_up::id(number))
 }
@@ -287,7 +290,7 @@ const SEARCH: Kinds = &[
         let last = name.rsplit('/').next().unwrap_or_default();
         words(&last[..3 + numbers.below(5) as usize])
     }),
-    ("name with a slip", |numbers, skills| words(&slip(numbers, skills))),
+    ("name with swapped letters", |numbers, skills| words(&swap_letters(numbers, skills))),
     ("phrase", |numbers, skills| {
         let body = made_up::body(numbers.below(skills));
         let from = numbers.below(100) as usize;
@@ -313,8 +316,8 @@ fn words(text: &str) -> String {
     path
 }
 
-/// The words of a name, without its number, with two letters in the wrong order.
-fn slip(numbers: &mut Numbers, skills: u64) -> String {
+/// The words of a skill's name without the number, with two letters swapped.
+fn swap_letters(numbers: &mut Numbers, skills: u64) -> String {
     let name = made_up::name(numbers.below(skills));
     let last = name.rsplit('/').next().unwrap_or_default();
     let mut letters: Vec<char> =
@@ -324,7 +327,7 @@ fn slip(numbers: &mut Numbers, skills: u64) -> String {
     letters.into_iter().collect()
 }
 
-/// How long answers to one kind of question took, sorted.
+/// Response times of one kind of request, sorted.
 struct Times {
     title: String,
     times: Vec<Duration>,
@@ -334,26 +337,28 @@ impl Times {
     fn take(
         title: &str,
         address: SocketAddr,
-        questions: u64,
+        requests: u64,
         path: impl Fn(&mut Numbers) -> String + Sync,
     ) -> Self {
-        let ask = |line: u64| {
-            let (mut numbers, mut line) = (Numbers::new(line ^ 0x1234_5678), Line::open(address));
+        let run = |seed: u64| {
+            let mut numbers = Numbers::new(seed ^ 0x1234_5678);
+            let mut connection = Connection::open(address);
             let answer = |_| {
                 let path = path(&mut numbers);
-                let began = Instant::now();
-                let came = line.get(&path, "");
-                let took = began.elapsed();
-                let status = came.status;
-                assert_eq!(status, 200, "{path}: {}", came.text());
+                let start = Instant::now();
+                let response = connection.get(&path, "");
+                let took = start.elapsed();
+                let status = response.status;
+                assert_eq!(status, 200, "{path}: {}", response.text());
                 took
             };
-            (0..questions / LINES).map(answer).collect::<Vec<_>>()
+            (0..requests / CONNECTIONS).map(answer).collect::<Vec<_>>()
         };
         let mut times: Vec<Duration> = thread::scope(|scope| {
-            let ask = &ask;
-            let lines: Vec<_> = (0..LINES).map(|line| scope.spawn(move || ask(line))).collect();
-            lines.into_iter().flat_map(|line| line.join().unwrap()).collect()
+            let run = &run;
+            let threads: Vec<_> =
+                (0..CONNECTIONS).map(|seed| scope.spawn(move || run(seed))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
         times.sort_unstable();
         Self { title: title.to_owned(), times }
@@ -373,7 +378,7 @@ impl Times {
 fn growth(first: &[Times], last: &[Times], sizes: &[u64]) {
     let (small, large) = (sizes[0], sizes[sizes.len() - 1]);
     println!("\n## From {small} to {large} skills\n");
-    println!("| times as long | p50 | p99 |\n| --- | ---: | ---: |");
+    println!("| ratio | p50 | p99 |\n| --- | ---: | ---: |");
     for (first, last) in first.iter().zip(last) {
         let [half, nearly] = [500, 990].map(|part| last.at(part) / first.at(part));
         println!("| {} | {half:.2} | {nearly:.2} |", first.title);

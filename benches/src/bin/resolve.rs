@@ -1,6 +1,5 @@
-//! Chooses versions of many skills, each of which needs five others, from an index in memory, and
-//! prints what that takes: where the highest versions go together, where first choices turn out
-//! wrong, and once more with the answer in the lock.
+//! Measures the resolver on an index in memory, with many skills that have five dependencies each:
+//! without conflicts, with conflicts that need backtracking, and with a complete lock.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -17,18 +16,17 @@ use savoir_package::resolve::{
 use savoir_skill::{permission::Tier, version::SkillRef};
 use semver::Version;
 
-/// Versions of each skill.
+/// Number of versions of each skill.
 const VERSIONS: u64 = 10;
-/// Skills that each one needs.
+/// Number of dependencies of each version.
 const NEEDS: u64 = 5;
 
-/// An index in memory.
 struct Memory {
     skills: HashMap<String, Vec<Candidate>>,
     needs: HashMap<(String, Version), Vec<SkillRef>>,
 }
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -44,8 +42,9 @@ fn name(number: u64) -> String {
 }
 
 impl Memory {
-    /// Each version needs skills with higher numbers, and new versions need newer ones. One demand in
-    /// `wide` shuts out the newest versions, so that first choices turn out wrong.
+    /// Each version depends on skills with higher numbers, so there are no cycles, and newer
+    /// versions need newer ones. One dependency in `wide` excludes the newest versions, so that the
+    /// resolver must backtrack.
     fn new(skills: u64, wide: u64) -> Self {
         let mut memory = Self { skills: HashMap::new(), needs: HashMap::new() };
         let mut numbers = Numbers(7);

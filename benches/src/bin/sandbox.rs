@@ -1,8 +1,8 @@
-//! Starts `/bin/true` in the sandbox and in its peers, turn by turn, and prints a Markdown table of
+//! Starts `/bin/true` in the sandbox and in its peers, in turns, and prints a Markdown table of
 //! medians and ratios.
 //!
-//! bubblewrap gets the same namespaces and the same files: every bind, link and folder that the
-//! sandbox would make.
+//! bubblewrap gets the same namespaces, and every bind mount, link and folder that the sandbox
+//! creates.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 

@@ -1,9 +1,9 @@
-//! Feeds the search index with made-up skills and asks it questions, and prints what that takes: the
-//! rate of indexing, the size on disk, the memory, and the time of an answer for words that are
-//! frequent and rare, one to three of them, all or any, and with a typing error.
+//! Measures the search index with generated skills: the rate of indexing, the size on disk, the
+//! memory, and the time of a query. The queries have one to three words, frequent and rare ones,
+//! and typing errors.
 //!
-//! `bench-search 100000` makes a hundred thousand skills. `bench-search 100000 FOLDER` keeps the index
-//! there and asks again what it has.
+//! `bench-search 100000` generates a hundred thousand skills. `bench-search 100000 FOLDER` keeps
+//! the index in FOLDER and uses it again in the next run.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -16,16 +16,16 @@ use std::{
 use savoir_registry::search::{Document, IndexChange, MatchKind, Query, SearchIndex};
 use savoir_skill::permission::Tier;
 
-/// Words that the skills are made of.
+/// Size of the vocabulary.
 const WORDS: u64 = 30_000;
-/// Words of a body.
+/// Number of words in a body.
 const BODY: u64 = 150;
-/// Questions of each kind.
+/// Number of queries of each kind.
 const QUESTIONS: u64 = 300;
-/// How often each is asked. On a busy machine the best time says more than the first does.
+/// Repetitions of each query. On a busy machine the best time is more meaningful than the first.
 const ASKED: u64 = 5;
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -39,7 +39,7 @@ impl Numbers {
         self.next() % end
     }
 
-    /// A number below `end`; small ones are frequent, as words are in a language.
+    /// A number below `end`. Small numbers are frequent, like the frequent words of a language.
     #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "only made-up numbers")]
     fn frequent(&mut self, end: u64) -> u64 {
         let part = self.below(1_000_000) as f64 / 1_000_000.0;
@@ -47,7 +47,7 @@ impl Numbers {
     }
 }
 
-/// The word with a number: syllables, so that words differ as words do.
+/// A word made of syllables, one for each number, so that words differ as in a real language.
 fn word(number: u64) -> String {
     let syllables =
         ["ba", "co", "di", "fe", "gu", "ka", "lo", "mi", "ne", "pu", "ra", "so", "ti", "ve"];
@@ -84,6 +84,7 @@ fn skill(number: u64) -> Document {
         downloads: 10_u64.pow(numbers.frequent(7) as u32),
         updated_at: 1_700_000_000 + numbers.below(60_000_000).cast_signed(),
         yanked_all: false,
+        evaluated: false,
     }
 }
 
@@ -99,7 +100,7 @@ fn size(folder: &Path) -> u64 {
     entries.map(of).sum()
 }
 
-/// The memory of this process that belongs to no file, and with the files that it maps, in MB.
+/// Memory of this process: anonymous, with mapped files, and peak, in MB.
 fn memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |key: &str| {
@@ -134,7 +135,7 @@ fn feed(index: &SearchIndex, folder: &Path, skills: u64) {
     println!("one change: {:.1?}", start.elapsed());
 }
 
-/// Asks one kind of question and prints how long the answers took.
+/// Runs queries of one kind and prints how long they took.
 fn ask(index: &SearchIndex, kind: &str, mut text: impl FnMut(&mut Numbers) -> String) {
     let mut numbers = Numbers(42);
     let (mut first, mut best) = (Vec::new(), Vec::new());

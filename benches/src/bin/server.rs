@@ -1,7 +1,7 @@
-//! `savoir serve` beside its peers, in one run: a thousand streams at once, the time to the first
-//! byte beside a bare handler, and requests in a second beside nginx.
+//! Compares `savoir serve` with its peers: 1,000 concurrent streams, the time to the first byte
+//! next to a bare handler, and requests per second next to nginx.
 //!
-//! Needs nginx and wrk for the last one. Everything listens on loopback alone.
+//! The last measurement needs nginx and wrk. All servers listen on loopback only.
 
 #![allow(clippy::cast_precision_loss, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -47,7 +47,7 @@ fn main() {
     beside_nginx(&server, folder.path());
 }
 
-/// A model that says one word, and goes on when it is told to.
+/// A fake model server: it sends one token, then waits for `go_on` before it ends the response.
 struct Model {
     address: SocketAddr,
     go_on: watch::Sender<bool>,
@@ -107,7 +107,7 @@ async fn complete(State(state): State<ModelState>) -> Response {
     Response::builder().header(header::CONTENT_TYPE, "text/event-stream").body(body).unwrap()
 }
 
-/// `savoir serve` with an administrator who has logged in.
+/// `savoir serve` with a logged-in administrator.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -178,7 +178,7 @@ impl Server {
         self.request("POST", "/api/v1/skills/bench/run", r#"{"inputs":{"who":"you"}}"#, "close")
     }
 
-    /// Memory that is in use, in KiB.
+    /// Resident memory in KiB.
     fn memory(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -198,7 +198,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 fn concurrent_streams(server: &Server, model: &Model, count: usize) {
-    // One run first, so that what is made once is made.
+    // Warm up: the first run allocates caches.
     assert!(run_to_end(server.address, &server.run_request()).contains("Hello"));
     thread::sleep(Duration::from_millis(500));
     let idle = server.memory();
@@ -284,7 +284,7 @@ fn first_byte(server: &Server, requests: usize) {
     );
 }
 
-/// From the request to the first byte of the first event, on a new connection.
+/// Time from the request to the first byte of the first event, on a new connection.
 fn time_to_first_event(address: SocketAddr, request: &str) -> Duration {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -372,7 +372,7 @@ impl Nginx {
 }
 
 impl Drop for Nginx {
-    /// Asks it to end: its workers would outlive a process that is killed.
+    /// Sends SIGTERM, because after SIGKILL the workers of nginx would keep running.
     fn drop(&mut self) {
         let id = self.child.id().to_string();
         let _ = Command::new("kill").arg(id).status();

@@ -1,6 +1,6 @@
-//! Installs many skills into one agent, brings a new project up to date, and scans one skill, each
-//! in a process of its own, turn by turn with the copying that is the least anybody must do, and
-//! prints tables of medians and ratios.
+//! Measures three commands, each in its own process: install many skills for one agent, sync a new
+//! project, and scan one skill. Runs them in turns with `cp`, which does the unavoidable part of
+//! the work, and prints tables of medians and ratios.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ use savoir_package::{
 
 const AGENT: &str = "claude-code";
 const SKILLS: &str = ".claude/skills";
-/// Skills of the project that is brought up to date.
+/// Number of skills in the project for `sync`.
 const LOCKED: u64 = 500;
 
 fn main() {
@@ -54,7 +54,7 @@ fn compare(sizes: &[u64], runs: usize) {
     compare_scan(&place.path().join("scan"), runs);
 }
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -85,7 +85,7 @@ impl Numbers {
     }
 }
 
-/// Skills of 2 to 6 kB; a third has a script and a reference.
+/// Creates skills of 2 to 6 kB; a third has a script and a reference.
 fn make_skills(folder: &Path, count: u64) {
     let mut numbers = Numbers(11);
     for number in 0..count {
@@ -131,12 +131,12 @@ fn make_script(skill: &Path, number: u64, numbers: &mut Numbers) {
     }
 }
 
-/// What was measured of one kind of run.
+/// Measurements of one program.
 #[derive(Default)]
 struct Row {
     name: String,
     times: Vec<Duration>,
-    /// What the process said about itself, the last time.
+    /// Output of the last run.
     said: String,
 }
 
@@ -145,7 +145,7 @@ impl Row {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Runs a program once. Nobody pays for what others have still to write.
+    /// Runs a program once. `sync` first, so that this run does not wait for earlier writes.
     fn run(&mut self, command: &mut Command) {
         assert!(Command::new("sync").status().unwrap().success());
         let start = Instant::now();
@@ -236,7 +236,7 @@ fn compare_scan(place: &Path, runs: usize) {
     report("Scan one skill", &rows);
 }
 
-/// Says how long each part took.
+/// Records how long each phase took.
 struct Phases {
     start: Instant,
     said: String,
@@ -258,7 +258,7 @@ impl Phases {
     }
 }
 
-/// The largest resident size of this process, in MiB.
+/// Peak resident memory of this process, in MiB.
 fn peak_memory() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -270,7 +270,7 @@ fn shelf(project: &str, data: &str) -> SkillSet {
     SkillSet::new(Path::new(project), Scope::Project, agents, PathBuf::from(data))
 }
 
-/// What `savoir install` does.
+/// The steps of `savoir install`.
 fn install(source: &str, project: &str, data: &str) {
     let mut phases = Phases::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -306,7 +306,7 @@ fn install(source: &str, project: &str, data: &str) {
     phases.say();
 }
 
-/// What `savoir sync` does.
+/// The steps of `savoir sync`.
 fn sync(project: &str, data: &str) {
     let mut phases = Phases::new();
     let shelf = shelf(project, data);
@@ -318,7 +318,7 @@ fn sync(project: &str, data: &str) {
     phases.say();
 }
 
-/// What `savoir scan` does.
+/// The steps of `savoir scan`.
 fn scan_one(folder: &str) {
     let mut phases = Phases::new();
     let tree = Tree::read(Path::new(folder)).unwrap();

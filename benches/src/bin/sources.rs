@@ -1,6 +1,6 @@
-//! Lists a repository with very many skills, in a process of its own, turn by turn with what git
-//! alone needs for it: listing the paths of the commit and reading every SKILL.md. Prints medians,
-//! ratios and the peak memory.
+//! Measures the listing of a repository with very many skills. Runs it in turns with the git
+//! commands that list the commit and read every SKILL.md, and prints medians, ratios and the peak
+//! memory.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ fn main() {
     }
 }
 
-/// What `savoir install REPOSITORY --list` does.
+/// The steps of `savoir install REPOSITORY --list`.
 fn list(repository: &str, cache: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let fetcher = Fetcher::new(Settings::new(cache.into()));
@@ -34,7 +34,7 @@ fn list(repository: &str, cache: &str) {
     println!("{} skills, peak memory {:.1} MiB", offers.len(), peak_memory());
 }
 
-/// The largest resident size of this process, in MiB.
+/// Peak resident memory of this process, in MiB.
 fn peak_memory() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -89,7 +89,7 @@ fn call(repository: &Path, arguments: &[&str], input: Stdio) -> Vec<u8> {
     output.stdout
 }
 
-/// The digests of every SKILL.md, a line each.
+/// Returns the blob digest of every SKILL.md, one per line.
 fn manifests(repository: &Path) -> String {
     let listed = call(repository, &["ls-tree", "-r", "main"], Stdio::null());
     let listed = String::from_utf8(listed).unwrap();
@@ -97,7 +97,7 @@ fn manifests(repository: &Path) -> String {
     manifests.flat_map(|line| [line.split([' ', '\t']).nth(2).unwrap(), "\n"]).collect()
 }
 
-/// A bare repository with skills of 2 to 6 kB in a hundred folders; a third has a script.
+/// Creates a bare repository with skills of 2 to 6 kB in a hundred folders; a third has a script.
 fn make_repository(repository: &Path, skills: usize) {
     let made = Command::new("git")
         .args(["init", "--quiet", "--bare", "--initial-branch=main"])
@@ -137,7 +137,7 @@ fn write_file(stream: &mut impl Write, path: &str, text: &str) {
     writeln!(stream, "M 100644 inline {path}\ndata {}\n{text}", text.len()).unwrap();
 }
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {

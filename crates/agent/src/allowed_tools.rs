@@ -17,13 +17,13 @@ pub struct AllowedTools {
     active: Mutex<Option<Active>>,
 }
 
-/// The allow-list at one point in time. Parallel calls are all checked against the list before
-/// them.
+/// The allow-list at one point in time. All parallel calls of a reply are checked against the list
+/// that was active before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowListSnapshot(Option<Active>);
 
-/// Checks one call from when it is made until it runs. While the user is asked, another skill may
-/// be loaded, so callers check again after the answer.
+/// Checks one tool call, from the time when the model makes it until it runs. Another skill may be
+/// loaded while the user is asked, so callers check again after the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct CallGuard<'a>(Option<GuardedCall<'a>>);
 
@@ -191,7 +191,7 @@ mod tests {
         ToolSpec { definition, origin, atomic: false }
     }
 
-    /// A call that was made at a moment, and is carried out now.
+    /// Checks a call that was made when `snapshot` was taken, and that runs now.
     fn check(
         allowed_tools: &AllowedTools,
         snapshot: &AllowListSnapshot,
@@ -220,7 +220,7 @@ mod tests {
         }
         let saver = AllowedTools::of("x", list("Read save_skill"));
         assert!(saver.snapshot().offers(&tool("save_skill", Origin::Builtin)));
-        // A tool of a skill that calls itself like that is not a built-in tool.
+        // A skill's tool with the name of a built-in tool is not a built-in tool.
         let skill = Origin::Skill { skill: "evil".into(), tool: "use_skill".into() };
         let other = tool("use_skill", skill);
         assert!(check(&allowed_tools, &allowed_tools.snapshot(), &other).is_err());
@@ -270,11 +270,11 @@ mod tests {
         let allowed_tools = AllowedTools::of("reader", list("Read"));
         let write = tool("write_file", Origin::Host);
         let before = allowed_tools.snapshot();
-        // A model loads a skill without a list and writes at the same time.
+        // In one reply, the model loads a skill without a list and calls a tool that writes.
         allowed_tools.follow("free", None);
         let refused = check(&allowed_tools, &before, &write).unwrap_err();
         assert_eq!(refused.code(), "tool-not-allowed");
-        // The other way round: what was free is not free any more.
+        // A tool that was allowed when the call was made is refused if a new list forbids it.
         let before = allowed_tools.snapshot();
         allowed_tools.follow("reader", list("Read"));
         assert!(check(&allowed_tools, &before, &write).is_err());

@@ -23,7 +23,7 @@ use super::{
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
 
-/// Skills that one search finds at most, and if nothing else is said.
+/// Maximum and default number of skills that one search returns.
 const MAX_RESULTS: usize = 50;
 const DEFAULT_RESULTS: usize = 10;
 
@@ -35,23 +35,20 @@ const SUB_AGENT_NOTE: &str = "This skill is meant for a sub-agent: if you can st
 /// The note for a skill whose allow-list refuses no available tool.
 const NOT_ENFORCED_NOTE: &str = "Nothing that can be called here is refused because of it.";
 
-/// The answer of `use_skill`, in the format of Personal Agent.
+/// The answer of `use_skill`, in the format of the Personal Agent dialect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkillInstructions {
-    /// The skill.
     pub name: String,
-    /// The description of the skill.
     pub description: String,
-    /// The instructions of the skill.
     pub instructions: String,
     /// Whether the skill should run in a fork.
     pub context_fork: bool,
-    /// The tools that it allows, by the names of Personal Agent.
+    /// The tools that it allows, by their names in Personal Agent.
     pub allowed_tools: Vec<String>,
     /// The enforced list as the skill writes it, with its conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
-    /// The tools that it rules out, as the skill writes them.
+    /// The tools that it forbids, as the skill writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
     /// The other files of the skill.
@@ -93,8 +90,8 @@ impl SkillInstructions {
 #[derive(Debug)]
 pub struct BuiltinTools {
     library: Arc<dyn Library>,
-    /// What a skill that is loaded narrows; nothing is narrowed for agents of others, who see to it
-    /// themselves.
+    /// The allow-list that loading a skill sets. `None` if other agents use these tools over MCP:
+    /// they enforce the list themselves.
     allowed_tools: Option<Arc<AllowedTools>>,
     /// Offers the tools of loaded skills.
     tools: Option<Arc<SkillTools>>,
@@ -105,7 +102,7 @@ pub struct BuiltinTools {
 }
 
 impl BuiltinTools {
-    /// Tools over a library.
+    /// Creates the tools for a library.
     pub fn new(library: Arc<dyn Library>, allowed_tools: Option<Arc<AllowedTools>>) -> Self {
         Self { library, allowed_tools, tools: None, leaves_forks: false, index: Mutex::default() }
     }
@@ -117,13 +114,13 @@ impl BuiltinTools {
         Self { leaves_forks: true, ..self }
     }
 
-    /// Offers the tools of each skill that is loaded.
+    /// Adds a tool set that offers the tools of each loaded skill.
     #[must_use]
     pub fn with_skill_tools(self, tools: Arc<SkillTools>) -> Self {
         Self { tools: Some(tools), ..self }
     }
 
-    /// Loads a skill, and follows it.
+    /// Loads a skill, and applies its allow-list.
     pub async fn use_skill(&self, name: &str) -> Result<SkillInstructions, LibraryError> {
         let opened = self.library.open(name).await?;
         let resources = self.library.resources(name).await?;
@@ -137,7 +134,7 @@ impl BuiltinTools {
         self.leaves_forks && skill.policy.context_fork
     }
 
-    /// Notes that the model reads before it follows a skill.
+    /// Returns the notes that the model reads before the instructions of a skill.
     pub fn note(&self, opened: &Opened) -> Option<String> {
         let before = opened.note.as_deref();
         if !self.leaves_fork_to_client(&opened.skill) {
@@ -154,25 +151,25 @@ impl BuiltinTools {
         let followed = snapshot.skill()?;
         let refused: Vec<String> = self.tools_of(skill, |tool| !snapshot.offers(tool));
         let refused = match refused.as_slice() {
-            [] => "it frees no other tools".to_owned(),
-            names => format!("it refuses the tools {} of this one", names.join(", ")),
+            [] => "you cannot use other tools".to_owned(),
+            names => format!("you cannot use the tools {} of this skill", names.join(", ")),
         };
         Some(format!(
-            "The skill `{followed}` is still followed here, and its list holds: {refused}. The way out \
-             is to load another skill with use_skill that allows them, or to carry this one out with \
-             `savoir chat`, which starts a sub-agent."
+            "The allow-list of the skill `{followed}` is still enforced here: {refused}. To use them, \
+             load a skill that allows them with use_skill, or run this skill in `savoir chat`, which \
+             starts a sub-agent."
         ))
     }
 
-    /// The names of those tools of a skill that are meant.
+    /// The names of those tools of a skill that `matches` accepts.
     fn tools_of(&self, skill: &Skill, matches: impl Fn(&ToolSpec) -> bool) -> Vec<String> {
         let specs = self.tools.as_ref().map(|tools| tools.tools_of(skill)).unwrap_or_default();
         specs.into_iter().filter(matches).map(|spec| spec.definition.name).collect()
     }
 
-    /// Starts to follow a skill: enforces its allow-list, and returns the names under which its tools
-    /// are offered. A skill that is left to the calling agent changes no list: a tool that the
-    /// skill before it refuses stays refused.
+    /// Applies a skill: enforces its allow-list, and returns the names under which its tools are
+    /// offered. A skill that is left to the calling agent changes no list, so tools that the
+    /// previous skill forbids stay forbidden.
     pub fn follow(&self, skill: &Skill) -> Vec<String> {
         if let Some(allowed_tools) =
             self.allowed_tools.as_ref().filter(|_| !self.leaves_fork_to_client(skill))
@@ -195,7 +192,7 @@ impl BuiltinTools {
         self.library.read(name, &path).await
     }
 
-    /// The skills that fit a question best, with their lines.
+    /// Returns the skills that match a query best, with their descriptions.
     pub async fn search_skills(
         &self,
         query: &str,
@@ -205,16 +202,16 @@ impl BuiltinTools {
         let index = self.index(&skills);
         let found = index.search(query, max_results.min(MAX_RESULTS));
         let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
-        let mut told = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
+        let mut answer = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
         let unusable = self.library.unusable().await?;
         let unusable: Vec<_> = named(&unusable, query).take(MAX_RESULTS).collect();
         if !unusable.is_empty() {
-            told["unusable"] = json!(unusable);
+            answer["unusable"] = json!(unusable);
         }
-        Ok(told)
+        Ok(answer)
     }
 
-    /// The index of these skills, which is created when they change.
+    /// The search index of these skills, which is created again when they change.
     fn index(&self, skills: &Arc<[Candidate]>) -> Arc<SearchIndex> {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         match &*index {
@@ -230,10 +227,10 @@ impl BuiltinTools {
     ) -> Result<ToolAnswer, CallFailure> {
         match name {
             "use_skill" => {
-                let told = self.use_skill(text(given, "name")?).await?;
-                let told =
-                    serde_json::to_value(told).map_err(|error| CallFailure::failed(&error))?;
-                Ok(ToolAnswer::data(told))
+                let answer = self.use_skill(text(given, "name")?).await?;
+                let answer =
+                    serde_json::to_value(answer).map_err(|error| CallFailure::failed(&error))?;
+                Ok(ToolAnswer::data(answer))
             }
             "read_skill_file" => {
                 let (name, path) = (text(given, "name")?, text(given, "path")?);
@@ -261,12 +258,12 @@ impl BuiltinTools {
     }
 }
 
-/// Two notes in one.
+/// Joins two notes.
 pub(super) fn join_notes(before: Option<&str>, also: &str) -> String {
     before.map_or_else(|| also.to_owned(), |before| format!("{before} {also}"))
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 struct CallFailure {
     code: &'static str,
     message: String,
@@ -288,7 +285,7 @@ fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, CallFa
     let found = given.get(name).and_then(Value::as_str);
     found.ok_or_else(|| CallFailure {
         code: "missing-argument",
-        message: format!("the argument `{name}` is missing, or is no text"),
+        message: format!("the argument `{name}` is missing or not a string"),
     })
 }
 

@@ -19,13 +19,14 @@ use savoir_store::{Database, SessionMessage, Speaker, StoreError};
 
 const TEMPERATURE: f64 = 0.7;
 
-/// Tokens of what was said that are sent however long the rest is.
+/// Tokens of the conversation that are always sent, even if the other parts of the request are
+/// long.
 const MIN_HISTORY_TOKENS: usize = 256;
 
-/// Messages that are sent however long they are.
+/// Number of newest messages that are always sent.
 const MIN_MESSAGES: usize = 2;
 
-/// Messages that are looked at, the newest. More hardly ever fit.
+/// Number of newest messages that are read from the database. More hardly ever fit.
 const MAX_MESSAGES: u32 = 200;
 
 /// Answers messages of stored conversations.
@@ -57,7 +58,7 @@ pub struct ChatTurn {
 }
 
 impl ChatService {
-    /// Keeps what was said in a conversation that is there, before anyone answers.
+    /// Stores a user's message in its conversation, before it is answered.
     pub async fn store_message(
         &self,
         turn: &ChatTurn,
@@ -75,26 +76,34 @@ impl ChatService {
             (Some(name), text) => self.call_skill(turn, name, text, &out).await,
             (None, _) => self.answer_with_model(turn, &out).await,
         };
-        // Whoever reads the conversation after the last event finds the answer.
-        self.store_answer(turn, &transcript.text()).await;
-        if let Ok(done) = ended {
-            // Nobody is left to tell when this fails.
-            let _ = out.emit(Event::Done(done)).await;
-        }
+        self.end(turn, &transcript.text(), ended, &out).await;
     }
 
-    /// Keeps an answer.
-    pub async fn store_answer(&self, turn: &ChatTurn, text: &str) {
+    /// Stores the answer before the last event, so that a client that reads the conversation after
+    /// this event finds it. If the answer cannot be stored, the event says so.
+    async fn end(&self, turn: &ChatTurn, text: &str, ended: Result<Done, Gone>, out: &Emitter) {
+        let stored = self.store_answer(turn, text).await;
+        if let Err(error) = &stored {
+            tracing::error!(session = turn.session, %error, "an answer was not stored");
+        }
+        let Ok(mut done) = ended else { return };
+        if stored.is_err() {
+            let message = "The answer could not be stored".to_owned();
+            done = Done::Error { message: message.clone() };
+            // Ignored here and below: the client may have disconnected.
+            let _ = out.emit(Event::Error { message }).await;
+        }
+        let _ = out.emit(Event::Done(done)).await;
+    }
+
+    async fn store_answer(&self, turn: &ChatTurn, text: &str) -> Result<(), StoreError> {
         if text.is_empty() {
-            return;
+            return Ok(());
         }
-        let kept = self.database.sessions().append(&turn.session, Speaker::Assistant, text).await;
-        if let Err(error) = kept {
-            tracing::error!(session = turn.session, %error, "an answer was not kept");
-        }
+        self.database.sessions().append(&turn.session, Speaker::Assistant, text).await
     }
 
-    /// Tells everything but the last event, which it gives.
+    /// Calls a skill, emits all events but the last one, and returns the last one.
     async fn call_skill(
         &self,
         turn: &ChatTurn,
@@ -120,7 +129,7 @@ impl ChatService {
             directory: None,
             model: turn.model.as_deref(),
             user: Some(turn.user),
-            held_to_outputs: false,
+            check_output: false,
         };
         Ok(prompt::steps(&self.services, run, out).await?.done())
     }
@@ -130,7 +139,7 @@ impl ChatService {
             Some(base) => {
                 let search = Search { base, query: &turn.message, user: Some(turn.user) };
                 let thought = |status| search.thought(status).with("query", search.query);
-                search.tell(&self.services, thought, out).await?
+                search.search_and_emit(&self.services, thought, out).await?
             }
             None => Vec::new(),
         };
@@ -186,7 +195,7 @@ impl ChatService {
     }
 }
 
-/// The newest messages for which there is room.
+/// The newest messages that fit into the token budget.
 fn newest_that_fit<'a>(messages: &'a [SessionMessage], system: &str) -> &'a [SessionMessage] {
     let budget = (CONTEXT_TOKENS * 7 / 10).saturating_sub(tokens(system)).max(MIN_HISTORY_TOKENS);
     let mut used = 0;

@@ -55,8 +55,8 @@ pub enum HostAction {
 }
 
 impl HostAction {
-    /// The scope of an "always": the same command, every file of the workspace that no program
-    /// obeys, or the same host.
+    /// The scope of an "always": the same command, every file of the workspace that is not
+    /// protected, or the same host.
     pub fn scope(&self) -> String {
         match self {
             Self::Run { command } => format!("run {command}"),

@@ -194,7 +194,7 @@ impl HostTools {
         let doubt = call_guard.find_doubt().map_err(refused)?;
         self.ask(action, doubt.as_ref()).await?;
         match call_guard.find_doubt().map_err(refused)? {
-            // The user was not asked about this one.
+            // The doubt changed during the question, so the user has not agreed to this one.
             Some(other) if Some(&other) != doubt.as_ref() => Err(refused(other)),
             _ => Ok(()),
         }
@@ -247,7 +247,7 @@ impl HostTools {
     ) -> Result<ToolAnswer, ToolFailure> {
         let refused = |message: String| ("not-fetched", message);
         let url = url::Url::parse(address).map_err(|error| {
-            refused(format!("`{address}` is no address: {error}; write https://HOST/PATH"))
+            refused(format!("`{address}` is not a URL: {error}; write https://HOST/PATH"))
         })?;
         if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
             return Err(refused("only http:// and https:// without a user can be read".to_owned()));
@@ -271,7 +271,7 @@ impl HostTools {
 
 fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolFailure> {
     let found = given.get(name).and_then(Value::as_str);
-    let missing = || format!("the argument `{name}` is missing, or is no text");
+    let missing = || format!("the argument `{name}` is missing or not a string");
     found.ok_or_else(|| ("missing-argument", missing()))
 }
 

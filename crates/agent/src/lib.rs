@@ -5,7 +5,7 @@
 //!   them; [`usage`] records which skills were used.
 //! - [`skill_tools`] run the tools of skills, after [`consent`]; [`host_tools`] read and change
 //!   files in one folder of the user, run commands there, and fetch web pages; [`workspaces`]
-//!   stores files that the tools of skills leave.
+//!   stores files that the tools of skills leave. [`tool_run`] runs one tool without a model.
 //! - [`toolset`] defines the interface of all tools; [`allowed_tools`] is the allow-list over them,
 //!   which a skill narrows while it is in use.
 //! - [`turn`] is the loop that asks a model and executes the tool calls in its answers.
@@ -24,6 +24,7 @@ pub mod host_tools;
 pub mod library;
 pub mod node_agent;
 pub mod skill_tools;
+pub mod tool_run;
 pub mod toolset;
 pub mod turn;
 pub mod usage;

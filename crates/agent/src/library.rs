@@ -1,8 +1,8 @@
 //! Defines the `Library` trait, which lists, opens and saves skills for an agent.
 
 mod folders;
-mod index;
 mod prepare;
+mod summary_cache;
 
 use std::{fmt, sync::Arc};
 
@@ -12,8 +12,8 @@ use thiserror::Error;
 
 pub use self::{
     folders::Folders,
-    index::SkillIndex,
     prepare::{PreparedSkill, apply_access_fields, prepare_skill},
+    summary_cache::SummaryCache,
 };
 use crate::disclosure::{Candidate, UnusableSkill};
 use savoir_lint::words::nearest;
@@ -95,7 +95,6 @@ impl CalledBy {
 /// An opened skill.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The skill.
     pub skill: Skill,
     /// A note about format errors in the skill.
     pub note: Option<String>,
@@ -134,7 +133,7 @@ pub enum LibraryError {
     #[error("`{path}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read")]
     TooLarge { path: String, size: u64 },
     /// The file is not UTF-8 text.
-    #[error("`{path}` is no text in UTF-8")]
+    #[error("`{path}` is not UTF-8 text")]
     NoText { path: String },
     /// A draft has errors, so it is not stored.
     #[error("the skill is not kept: {reason}")]

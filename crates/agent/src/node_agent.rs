@@ -1,4 +1,4 @@
-//! Answers LLM nodes of workflows with an agent that can use skills. Nobody can be asked for
+//! Answers LLM nodes of workflows with an agent that can use skills. No user can be asked for
 //! approval here, so tools that need approval do not run.
 
 use std::sync::Arc;
@@ -48,11 +48,11 @@ impl WorkflowAgent {
             instructions,
             user,
             library: Arc::clone(&self.library),
-            // Each node loads skills for itself.
+            // Each node has its own set of loaded skills.
             skill_tools: self.skill_tools.as_ref().map(|tools| Arc::new(tools.without_skills())),
             tools: Vec::new(),
             limits: TurnLimits { time: self.services.limits.workflow, ..TurnLimits::default() },
-            // A run that is resumed could not find the separate agent again.
+            // A resumed run could not restore the state of a separate agent.
             forks: Forks::Inline,
         };
         let mut conversation = Conversation::new(messages);

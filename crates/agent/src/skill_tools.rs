@@ -227,7 +227,8 @@ impl SkillTools {
             let error = RunError::refused(refused.code(), &refused);
             environment.record_rejected(&plan, &loaded_skill, "refused", error)
         })?;
-        // A question that waits for its answer must not make the runs of others wait.
+        // The lock is taken after the approval, so that an unanswered question does not block other
+        // runs.
         let turn = self.queue.acquire(atomic).await;
         let place = match &self.queue.slots {
             // The semaphore is never closed, so this does not fail.
@@ -262,8 +263,8 @@ impl SkillToolEnvironment {
     /// A copy whose runs happen in a new empty folder, which is deleted with the returned value.
     fn in_workspace(&self, workspaces: &Workspaces) -> Result<(Self, TempDir), RunError> {
         let folder = workspaces.create().map_err(|error| {
-            let message = format!("there is no folder in which the tool can run: {error}");
-            RunError::failed("no-folder", message)
+            let message = format!("the folder for the run cannot be created: {error}");
+            RunError::cannot_start("no-folder", message)
         })?;
         let RunEnvironment { variables, kept, secrets, .. } = self.run_env.clone();
         let here = RunEnvironment::at(folder.path(), folder.path());
@@ -355,7 +356,7 @@ fn rejection_error(question: &ApprovalQuestion, consent: Consent) -> RunError {
     let path = shell_word(&question.request.path.display().to_string());
     let Request { always_ask, trust, .. } = question.request;
     let hint = if always_ask || trust == Trust::Untrusted {
-        // An approval would change nothing.
+        // For these skills, an approval is never stored, so the hint does not suggest one.
         format!(
             "it is asked about before every run: ask the person to run it in a terminal: \
              savoir run {path}"
@@ -400,7 +401,7 @@ fn names(skills: &[Skill]) -> ToolNames {
 fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
     let names = names(skills);
     let manifest = Manifest::new(skills);
-    let told = manifest.entries().iter().filter_map(|entry| {
+    let specs = manifest.entries().iter().filter_map(|entry| {
         let name = names.of(&entry.name.skill, &entry.name.tool)?;
         let definition = ToolDefinition {
             name: name.api.clone(),
@@ -410,7 +411,7 @@ fn specs(skills: &[Skill]) -> Vec<ToolSpec> {
         let origin = Origin::Skill { skill: name.skill.clone(), tool: name.tool.clone() };
         Some(ToolSpec { definition, origin, atomic: entry.atomic })
     });
-    told.collect()
+    specs.collect()
 }
 
 /// Escapes invisible characters in the texts of a schema, so that the user sees what a model reads.
@@ -474,7 +475,7 @@ fn refused(error: &RunError) -> ToolAnswer {
 }
 
 fn approvals_unreadable(error: savoir_engine::StoreError) -> RunError {
-    RunError::failed("approvals-unreadable", error)
+    RunError::cannot_start("approvals-unreadable", error)
 }
 
 /// Runs blocking work on a thread of its own, so that it does not block the async runtime.
@@ -482,7 +483,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, RunError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(RunError::failed("run-failed", error)))
+    done.unwrap_or_else(|error| Err(RunError::cannot_start("run-failed", error)))
 }
 
 #[cfg(test)]

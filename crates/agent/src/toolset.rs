@@ -13,12 +13,13 @@ use super::allowed_tools::CallGuard;
 /// The built-in tools that no allow-list removes, so that an agent can always switch skills.
 pub(crate) const ALWAYS_ALLOWED: [&str; 2] = ["use_skill", "read_skill_file"];
 
-/// Tools that belong together.
+/// A set of tools that a model can call.
 pub trait Toolset: fmt::Debug + Send + Sync {
-    /// The tools, as they are now.
+    /// The tools that are available now.
     fn tools(&self) -> Vec<ToolSpec>;
 
-    /// Calls one of them. Whoever asks a person first asks the fence once more after that.
+    /// Calls one of the tools. An implementation that asks the user must check `call_guard` again
+    /// after the answer, because another skill may have been loaded during the question.
     fn call<'a>(
         &'a self,
         name: &'a str,
@@ -26,42 +27,41 @@ pub trait Toolset: fmt::Debug + Send + Sync {
         call_guard: CallGuard<'a>,
     ) -> BoxFuture<'a, ToolAnswer>;
 
-    /// Whether it asks a person about calls of which a list cannot say what they do. Calls of all
-    /// others are refused then.
+    /// Whether the tool set asks the user about calls for which an allow-list cannot decide whether
+    /// they are allowed. Other tool sets refuse such calls.
     fn asks_about_doubts(&self) -> bool {
         false
     }
 }
 
-/// A tool that is offered.
+/// A tool that is offered to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    /// The name under which it is called, what it does, and what it takes.
+    /// The name, the description and the parameters.
     pub definition: ToolDefinition,
-    /// Whose it is.
     pub origin: Origin,
     /// Whether it must run alone.
     pub atomic: bool,
 }
 
-/// Whose a tool is.
+/// The provider of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A built-in tool. Allow-lists remove only those that save and search skills.
     Builtin,
-    /// The host.
+    /// A tool of the program that runs the agent.
     Host,
-    /// A skill.
+    /// A tool of a skill.
     Skill {
-        /// The skill.
+        /// The name of the skill.
         skill: String,
-        /// The name of the tool there.
+        /// The name of the tool within the skill.
         tool: String,
     },
 }
 
 impl ToolSpec {
-    /// A tool that takes these properties and no others.
+    /// Creates a tool that accepts these properties and no others.
     #[expect(clippy::needless_pass_by_value, reason = "they are written where they are used")]
     pub fn new(
         name: &str,
@@ -79,7 +79,7 @@ impl ToolSpec {
         Self { definition, origin, atomic: false }
     }
 
-    /// The tool as allow-lists name it; `None` if no list takes it away.
+    /// The tool as allow-lists name it; `None` if no allow-list can remove it.
     pub fn offered(&self) -> Option<OfferedTool<'_>> {
         let called = self.definition.name.as_str();
         match &self.origin {
@@ -93,28 +93,27 @@ impl ToolSpec {
 /// The answer of a tool call for the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolAnswer {
-    /// The text.
+    /// The text for the model.
     pub text: String,
-    /// The same as data, where there is more to it than a text.
+    /// The answer as structured data, if it has more than a text.
     pub data: Option<Value>,
-    /// The stable word for what went wrong.
+    /// The error code, if the call failed.
     pub failure: Option<String>,
     /// What the tool accessed, for the user and not for the model.
     pub access: Option<AccessSummary>,
 }
 
 impl ToolAnswer {
-    /// Data that a model reads as JSON.
+    /// Creates an answer of data, which the model reads as JSON.
     pub fn data(data: Value) -> Self {
         Self { text: data.to_string(), data: Some(data), ..Self::default() }
     }
 
-    /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Something went wrong, and what to do about it.
+    /// Creates an error answer with a code and a message that says what to do.
     pub fn failed(code: &str, message: impl fmt::Display) -> Self {
         let message = message.to_string();
         let data = json!({"error": {"code": code, "message": message}});

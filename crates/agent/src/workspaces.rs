@@ -13,7 +13,7 @@ use savoir_engine::{Home, StoreError, record::is_id};
 use serde::Serialize;
 use tempfile::TempDir;
 
-/// Folders that are stored for one user; older ones are deleted.
+/// Maximum number of folders that are stored for one user; older ones are deleted.
 const MAX_STORED_RUNS: usize = 50;
 /// Maximum size of a stored folder in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -52,7 +52,7 @@ impl Workspaces {
         tempfile::Builder::new().prefix(RUNNING_PREFIX).tempdir_in(&self.root)
     }
 
-    /// Keeps a folder with the record of its run, if a tool left something in it; gives what.
+    /// Stores a folder with the record of its run if the tool left files in it; returns the files.
     pub(crate) fn store(&self, folder: TempDir, run: &str) -> io::Result<Vec<LeftFile>> {
         let files = files_below(folder.path())?;
         let size: u64 = files.iter().map(|file| file.size).sum();
@@ -64,13 +64,13 @@ impl Workspaces {
             return folder.close().map(|()| Vec::new());
         }
         fs::rename(folder.path(), self.root.join(run))?;
-        // Nothing is there any more that could be removed.
+        // The folder was renamed, so `TempDir` must not delete the old path.
         let _ = folder.keep();
         self.remove_oldest();
         Ok(files)
     }
 
-    /// Names of folders sort by the time of their run.
+    /// Removes the oldest stored folders. The names of folders sort by the time of their run.
     fn remove_oldest(&self) {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut names = Vec::new();
@@ -82,7 +82,7 @@ impl Workspaces {
             if !name.starts_with(RUNNING_PREFIX) {
                 names.push(name);
             } else if is_old {
-                // A server that was killed left it.
+                // Left by a server that was killed during the run.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -100,7 +100,7 @@ impl Workspaces {
         files_below(&self.folder(run)?).ok()
     }
 
-    /// A file that a run left. Links lead nowhere: a tool may have made them.
+    /// Opens a file that a run left. Links are not followed, because a tool may have created them.
     pub fn open(&self, run: &str, path: &str) -> Option<File> {
         let file = open_below(&self.folder(run)?, Path::new(path)).ok()?;
         file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
@@ -112,7 +112,7 @@ impl Workspaces {
     }
 }
 
-/// The plain files below a folder; links and the like are left out.
+/// The regular files below a folder; links and other entries are left out.
 fn files_below(root: &Path) -> io::Result<Vec<LeftFile>> {
     let (mut files, mut folders) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -138,7 +138,7 @@ fn files_below(root: &Path) -> io::Result<Vec<LeftFile>> {
 fn open_below(root: &Path, path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
     let folder = openat(CWD, root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    // A pipe must not make anybody wait.
+    // Opening a pipe must not block.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     Ok(File::from(openat2(folder, path, flags, Mode::empty(), resolve)?))

@@ -225,8 +225,8 @@ pub fn parse_params(tool: &Tool, pairs: &[(String, String)]) -> Result<Arguments
     finish(tool, arguments, problems)
 }
 
-/// Holds the arguments of a call against the declared parameters, and gives them back as the tool
-/// gets them: without nulls, and with the declared defaults where a function needs them.
+/// Checks the arguments of a call against the declared parameters. Returns them as the tool gets
+/// them: without nulls, and, for a function, with the declared defaults.
 pub fn check(tool: &Tool, arguments: &Arguments) -> Result<Arguments, CallError> {
     finish(tool, arguments.clone(), find_problems(tool, arguments))
 }
@@ -277,7 +277,7 @@ fn finish(
         let (known, tool) = (parameter_names(tool), tool.name.clone());
         return Err(CallError::Arguments { tool, known, problems });
     }
-    // A null says the same as nothing, so that a model may send every parameter.
+    // A null counts as a missing argument, so that a model may send every parameter.
     arguments.retain(|_, value| !value.is_null());
     if !matches!(tool.runner, Runner::Command(_)) {
         for Parameter { name, default, .. } in &tool.parameters {
@@ -300,7 +300,8 @@ fn kind_of(tool: &Tool, name: &str) -> ParameterKind {
     declared.or_else(|| guessed().map(|(_, kind)| kind)).unwrap_or_default()
 }
 
-/// The names that a call may use: what is declared, and what the command uses all the same.
+/// The names that a call may use: the declared parameters, and undeclared placeholders of the
+/// command.
 fn parameter_names(tool: &Tool) -> Vec<String> {
     let declared = tool.parameters.iter().map(|parameter| parameter.name.clone());
     declared.chain(undeclared(tool).into_iter().map(|(name, _)| name.to_owned())).collect()

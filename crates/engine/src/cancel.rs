@@ -24,7 +24,7 @@ enum State {
     #[default]
     Starting,
     Running(KillHandle),
-    /// Programs of ours outside of the sandbox, which are a group of their own.
+    /// A process group of programs that Savoir starts outside of the sandbox, such as installers.
     Group(Pid),
     Cancelled,
 }
@@ -39,12 +39,13 @@ impl Cancel {
         CancelOnDrop(self.clone())
     }
 
-    /// Whether the caller may stop waiting; otherwise the terminal ends the program.
+    /// Whether the caller may stop waiting. Otherwise only Ctrl-C in the terminal ends the program.
     pub fn is_guarded(&self) -> bool {
         self.0.is_guarded.load(Ordering::Acquire)
     }
 
-    /// The program runs: from here on it can be ended. If it is too late, it ends at once.
+    /// Sets the running program, which can be killed from now on. If the run is already cancelled,
+    /// kills it immediately.
     pub fn set_process(&self, kill_handle: KillHandle) {
         self.set(State::Running(kill_handle));
     }
@@ -77,7 +78,7 @@ impl Cancel {
 impl State {
     fn end(&self) {
         match self {
-            // Nothing happens to a program that has ended by itself.
+            // Has no effect on a program that has already ended.
             Self::Running(kill_handle) => kill_handle.kill(),
             Self::Group(group) => drop(kill_process_group(*group, Signal::KILL)),
             Self::Starting | Self::Cancelled => {}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment split into the numbers that people write.
+/// A time, split into calendar fields.
 struct Parts {
     year: i64,
     month: i64,

@@ -303,9 +303,10 @@ fn written_scopes(
     scopes.collect()
 }
 
-/// Whether access to each of these files suffices: they are few files of an existing folder of the
-/// user's project, which the program opened and did not replace. Elsewhere, only files that exist
-/// can be granted by name, and nobody knows whether these did before the run.
+/// Whether granting these files one by one is enough: there are few of them, in an existing folder
+/// of the user's project, and the program opened them without replacing them. Elsewhere, only
+/// existing files can be granted by name, and it is not known whether these files existed before
+/// the run.
 fn can_be_named(
     folder: &Path,
     files: &[&Path],

@@ -25,10 +25,10 @@ mod capture;
 
 pub use capture::{Capture, Captured, HEAD_SIZE, PARSED_SIZE, Stream, TAIL_SIZE};
 
-/// The answer to a call of a tool, in the order of the specification.
+/// The result of a tool call, with the fields in the order of the specification.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Envelope {
-    /// Whether the tool did what it was called for.
+    /// Whether the tool succeeded.
     pub success: bool,
     /// The exit code; null if the tool did not start or did not exit by itself.
     pub exit_code: Option<i32>,
@@ -37,10 +37,10 @@ pub struct Envelope {
     /// Standard output as JSON, when it is an object or an array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parsed: Option<Value>,
-    /// Why it failed, in words.
+    /// The error message, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why it failed, as a stable name. The specification does not have this field.
+    /// The error code. The specification does not have this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Cow<'static, str>>,
     /// Whether `output` leaves something out.
@@ -70,7 +70,7 @@ impl Envelope {
         let (exit_code, error, code) = match ended {
             Ended::Exited(0) => (Some(0), None, None),
             Ended::Exited(code) => (Some(code), Some(exit_message(code)), Some("command-failed")),
-            // As shells say it.
+            // Shells use the same exit code, 128 plus the signal.
             Ended::Signalled(signal) => {
                 let code = 128_i32.saturating_add(signal);
                 (Some(code), Some(exit_message(code)), Some("command-failed"))
@@ -90,7 +90,7 @@ impl Envelope {
         }
     }
 
-    /// The envelope of a call that came to nothing: `code` is stable, `message` is for people.
+    /// Creates the envelope of a failed call: `code` is stable, `message` is for people.
     pub fn failed(
         code: impl Into<Cow<'static, str>>,
         message: impl Into<String>,
@@ -109,7 +109,7 @@ impl Envelope {
         }
     }
 
-    /// The envelope of what a function gave back: `output` is its text, `parsed` the value.
+    /// Creates the envelope of a function's return value: `output` is its text, `parsed` the value.
     pub fn returned(value: Value, duration: Duration) -> Self {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut capture = Capture::default();

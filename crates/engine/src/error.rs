@@ -19,11 +19,11 @@ pub enum Fault {
     Call,
     /// The rules do not allow it.
     Refused,
-    /// The run was attempted and failed.
-    Failed,
+    /// The tool cannot be started on this machine, or is damaged.
+    CannotStart,
 }
 
-/// Why a tool was not run. Nothing of it has run.
+/// Why a tool was not run. No code of the tool has been executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
     pub fault: Fault,
@@ -46,9 +46,9 @@ impl RunError {
         Self::new(Fault::Refused, code, message)
     }
 
-    /// The run was attempted and failed.
-    pub fn failed(code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
-        Self::new(Fault::Failed, code, message)
+    /// The tool cannot be started on this machine, or is damaged.
+    pub fn cannot_start(code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
+        Self::new(Fault::CannotStart, code, message)
     }
 
     fn new(fault: Fault, code: impl Into<Cow<'static, str>>, message: impl fmt::Display) -> Self {
@@ -87,15 +87,16 @@ impl From<LoadSkillError> for RunError {
             | LoadSkillError::History { .. }
             | LoadSkillError::TooLarge { .. }
             | LoadSkillError::Unfit { error: TreeError::Io { .. }, .. } => new(Fault::Call),
-            LoadSkillError::Changed { .. } => {
-                new(Fault::Refused).with_hint("try again: the rules hold for what it is then")
-            }
+            LoadSkillError::Changed { .. } => new(Fault::Refused)
+                .with_hint("the skill changed while it was being checked; run the command again"),
             // As in `savoir verify`: the signature cannot be checked.
-            LoadSkillError::Unfit { .. } => new(Fault::Failed).with_hint(
+            LoadSkillError::Unfit { .. } => new(Fault::CannotStart).with_hint(
                 "a skill has files with plain paths, and no links that lead out of its folder; \
                  without its signature it is experimental",
             ),
-            LoadSkillError::Signature { error, .. } if error.is_undecided() => new(Fault::Failed),
+            LoadSkillError::Signature { error, .. } if error.is_undecided() => {
+                new(Fault::CannotStart)
+            }
             LoadSkillError::Signature { path, .. } => new(Fault::Refused)
                 .with_hint(format!("savoir verify {} shows what differs", path.display())),
         }
@@ -112,7 +113,7 @@ impl From<ProgramError> for RunError {
             }
             ProgramError::Unreadable { .. } => "make it readable".into(),
         };
-        Self::failed(error.code(), &error).with_hint(hint)
+        Self::cannot_start(error.code(), &error).with_hint(hint)
     }
 }
 
@@ -154,7 +155,7 @@ impl From<CallError> for RunError {
 
 impl From<RequirementError> for RunError {
     fn from(error: RequirementError) -> Self {
-        let failed = Self::failed(error.code(), &error);
+        let failed = Self::cannot_start(error.code(), &error);
         match &error {
             RequirementError::MissingVariables(names) => {
                 let first = names.first().map_or("NAME", String::as_str);
@@ -174,23 +175,23 @@ impl From<SandboxError> for RunError {
     fn from(error: SandboxError) -> Self {
         match &error {
             SandboxError::Unsupported(_) => Self::refused("sandbox-unavailable", &error)
-                .with_hint("savoir doctor tells what this machine can hold"),
+                .with_hint("savoir doctor shows which sandbox features this machine supports"),
             SandboxError::Link { .. } | SandboxError::BadPath { .. } => {
                 Self::refused("path-refused", &error)
             }
             SandboxError::Program(ProgramFilesError::NotExecutable { .. }) => {
-                Self::failed("permission-denied", &error).with_hint("make it executable")
+                Self::cannot_start("permission-denied", &error).with_hint("make it executable")
             }
             SandboxError::Program(ProgramFilesError::NotFound { .. }) => {
-                Self::failed("command-not-found", &error)
+                Self::cannot_start("command-not-found", &error)
                     .with_hint("install it, or correct the skill")
             }
             SandboxError::Program(_) | SandboxError::Execute { .. } => {
-                Self::failed("program-not-runnable", &error)
+                Self::cannot_start("program-not-runnable", &error)
             }
             SandboxError::Nul { .. } => Self::call("invalid-parameter", &error),
-            _ => Self::failed("sandbox-failed", &error)
-                .with_hint("savoir doctor tells what this machine can hold"),
+            _ => Self::cannot_start("sandbox-failed", &error)
+                .with_hint("savoir doctor shows which sandbox features this machine supports"),
         }
     }
 }

@@ -271,8 +271,7 @@ fn check_domain(permission: &Permission) -> Result<(), Refusal> {
         return Ok(());
     }
     if let Some(problem) = permission.scope_problem() {
-        let hint = "savoir check says how to write it";
-        return Err(Refusal::new(permission, problem, hint));
+        return Err(Refusal::new(permission, problem.reason, problem.hint));
     }
     match permission.refusal() {
         Some((reason, hint)) => Err(Refusal::new(permission, reason, hint)),

@@ -73,7 +73,6 @@ impl Home {
     }
 }
 
-/// Creates the outer folder first, so that the permissions of both are checked.
 fn made(base: &Path, name: &str) -> Result<PathBuf, StoreError> {
     store::make_folder(base)?;
     if name.is_empty() {

@@ -18,8 +18,8 @@ use crate::{
     structured::fences,
 };
 
-/// Collects what a skill asks for as a whole: the same for all its tools, so that one answer covers
-/// all of them.
+/// Collects everything that a skill asks for. The result does not depend on the tool, so that one
+/// approval covers all tools.
 pub fn inspect(
     loaded_skill: &LoadedSkill,
     run_env: &RunEnvironment,

@@ -14,7 +14,8 @@ pub const MAX_USER_SECONDS: u32 = 86_400;
 /// Files that a pattern may stand for; each one is a mount.
 pub const MAX_EXPANDED_FILES: usize = 1024;
 
-/// Files of a skill that can be approved: a person cannot judge more, and hashing takes time.
+/// Maximum number of files of a skill that can be approved: a user cannot review more, and hashing
+/// takes time.
 pub const MAX_SKILL_FILES: usize = 20_000;
 
 /// Bytes of a skill that can be approved.
@@ -26,8 +27,8 @@ pub const MAX_SKILL_DEPTH: usize = 32;
 /// Files of a skill that an approval names one by one.
 pub const MAX_NAMED_FILES: usize = 200;
 
-/// Secrets below this length are not looked for in texts: too much else looks like them.
+/// Minimum length of secrets that are masked: shorter ones would match ordinary text.
 pub const MIN_MASKED_SECRET_BYTES: usize = 6;
 
-/// Files of a skill without tools that are looked at as scripts.
+/// Maximum number of files that are examined as scripts, for a skill without tools.
 pub const MAX_SCRIPTS: usize = 256;

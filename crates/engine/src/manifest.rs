@@ -33,7 +33,7 @@ pub struct Entry {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// Type of what it gives back, if declared.
+    /// The type of the return value, if declared.
     pub returns: Option<Value>,
     /// Whether the tool must run alone.
     pub atomic: bool,
@@ -63,8 +63,7 @@ pub struct ToolPolicy {
 /// The modes of gibb.eri.sh; in the first one, nothing particular is done.
 pub const MODES: [&str; 4] = ["Global", "Dev", "Meeting", "Writer"];
 
-/// Parses a mode, ignoring case; the default is the first one. The error
-/// says which there are.
+/// Parses a mode, ignoring case; the default is the first one. The error lists the valid modes.
 pub fn mode(written: Option<&str>) -> Result<&'static str, String> {
     let Some(written) = written else { return Ok(MODES[0]) };
     let known = MODES.into_iter().find(|mode| mode.eq_ignore_ascii_case(written));
@@ -79,7 +78,8 @@ pub fn is_offered(skill: &Skill, mode: &str) -> bool {
 }
 
 impl Manifest {
-    /// Tells the tools of some skills; names that several skills share become `skill/tool`.
+    /// Lists the tools of some skills. If several skills have a tool of the same name, its name
+    /// becomes `skill/tool`.
     pub fn new<'a>(skills: impl IntoIterator<Item = &'a Skill>) -> Self {
         let skills: Vec<&Skill> = skills.into_iter().collect();
         let names = ToolNames::new(skills.iter().copied());
@@ -94,7 +94,6 @@ impl Manifest {
         Self { entries, names }
     }
 
-    /// All tools.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -104,7 +103,7 @@ impl Manifest {
         &self.names
     }
 
-    /// Everything that is known, with all names and with what decides about asking.
+    /// All data of the tools as JSON, with all their names and with the policy for asking.
     pub fn json(&self) -> Value {
         let tools = self.entries.iter().map(|entry| {
             let mut tool = json!({
@@ -132,7 +131,7 @@ impl Manifest {
         json!({"tools": tools.collect::<Vec<_>>()})
     }
 
-    /// For the chat API of `OpenAI` and its relatives.
+    /// Renders the tools for the chat API of `OpenAI` and compatible APIs.
     pub fn openai(&self) -> Value {
         let tools = self.entries.iter().map(|entry| {
             json!({"type": "function", "function": {
@@ -144,7 +143,7 @@ impl Manifest {
         tools.collect()
     }
 
-    /// For the messages API of Anthropic.
+    /// Renders the tools for the messages API of Anthropic.
     pub fn anthropic(&self) -> Value {
         let tools = self.entries.iter().map(|entry| {
             json!({
@@ -237,7 +236,7 @@ pub fn schema(tool: &Tool) -> Value {
 fn property(tool: &Tool, parameter: &Parameter) -> Value {
     let mut property = json!({"type": parameter.kind.as_str()});
     if parameter.kind == ParameterKind::Array {
-        // Some APIs refuse a list that does not say of what; a function takes any.
+        // Some APIs refuse an array whose item type is missing. A function takes items of any type.
         let words = matches!(tool.runner, Runner::Command(_));
         property["items"] = if words { json!({"type": "string"}) } else { json!({}) };
     }
@@ -252,7 +251,7 @@ fn property(tool: &Tool, parameter: &Parameter) -> Value {
     property
 }
 
-/// The default that a command gives in its placeholder, which goes before the declared one.
+/// The default in the command's placeholder, which takes precedence over the declared one.
 fn inline_default<'a>(tool: &'a Tool, parameter: &str) -> Option<&'a str> {
     let Runner::Command(command) = &tool.runner else { return None };
     let mut fragments = command.args.iter().flat_map(ArgTemplate::fragments);

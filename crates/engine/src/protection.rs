@@ -21,8 +21,8 @@ use crate::grant::ProtectedPaths;
 /// Why a folder cannot be searched: an error code and a sentence.
 pub type FolderError = (&'static str, String);
 
-/// An open folder that is searched. It stays open, so that nobody can make its path lead elsewhere
-/// during the run.
+/// An open folder that is searched. It stays open, so that replacing its path during the run cannot
+/// redirect the search to another folder.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,

@@ -47,13 +47,13 @@ fn gpu_memory() -> Option<u64> {
 /// Why a tool cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequirementError {
-    /// Environment variables are not set: all that are not.
+    /// The names of the variables that are not set.
     #[error("{} not set: {}", variables(.0), .0.join(", "))]
     MissingVariables(Vec<String>),
-    /// Programs are not on `PATH`: all that are not.
+    /// The names of the programs that are not on `PATH`.
     #[error("these programs are not on PATH: {}", .0.join(", "))]
     MissingPrograms(Vec<String>),
-    /// None of some programs is on `PATH`.
+    /// Alternatives, none of which is on `PATH`.
     #[error("none of these programs is on PATH: {}", .0.join(", "))]
     NoneOfPrograms(Vec<String>),
     /// The skill supports only other systems.
@@ -98,7 +98,8 @@ pub fn check_variables(
     if missing.is_empty() { Ok(()) } else { Err(RequirementError::MissingVariables(missing)) }
 }
 
-/// Checks that the programs of a skill are on `path`: all of some, and one of others.
+/// Checks that the programs that a skill needs are on `path`: all required ones, and one of its
+/// alternatives.
 pub fn check_programs(requirements: &Requirements, path: &OsStr) -> Result<(), RequirementError> {
     let missing = missing_programs(&requirements.programs, path);
     if !missing.is_empty() {
@@ -120,7 +121,7 @@ pub fn check_system(requirements: &Requirements, here: &str) -> Result<(), Requi
     Err(RequirementError::OtherSystem { wanted: wanted.clone(), here: here.to_owned() })
 }
 
-/// One name for systems that have several.
+/// Returns one name for systems that have several.
 fn system_name(word: &str) -> String {
     let word = word.trim().to_ascii_lowercase();
     match word.as_str() {
@@ -130,7 +131,7 @@ fn system_name(word: &str) -> String {
     }
 }
 
-/// Advice that is known not to be followed here, in sentences.
+/// Returns a sentence for each advice of the skill that this machine or model does not meet.
 pub fn find_mismatches(requirements: &Requirements, facts: &MachineFacts) -> Vec<String> {
     let mut said = Vec::new();
     if let (Some(text), Some(has)) = (&requirements.model, facts.model_parameters)
@@ -174,7 +175,8 @@ impl Minimum {
         let rest = rest.trim();
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, unit) = rest.split_at(digits);
-        // The smaller reading of a unit, so that a difference of 24 tokens causes no warning.
+        // The smaller of the two sizes of a unit (thousands instead of 1024), so that a difference
+        // of 24 tokens causes no warning.
         let factor = match unit.trim().to_ascii_uppercase().as_str() {
             "" => 1.0,
             "K" | "KB" => 1e3,

@@ -439,7 +439,7 @@ impl RunPlan {
                 "sandbox-incomplete",
                 "this machine has no Landlock, and the skill is unsigned",
             )
-            .with_hint("savoir doctor tells what this machine can hold"));
+            .with_hint("savoir doctor shows which sandbox features this machine supports"));
         }
         let record = self.record(loaded_skill);
         // A tool may put a secret into an exception or a path, so errors and records are masked,
@@ -580,7 +580,7 @@ impl RunPlan {
 /// Fails if the caller has stopped waiting, so that nothing is started for it.
 fn check_not_cancelled(cancel: &Cancel) -> Result<(), RunError> {
     if cancel.is_cancelled() {
-        return Err(RunError::failed("stopped", "the caller stopped waiting"));
+        return Err(RunError::cannot_start("stopped", "the caller stopped waiting"));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ impl RunEnvironment {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let (directory, home) = (real(directory), real(home));
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
-        // A user whose whole home is a repository does not want to show it to every skill.
+        // If the whole home is a repository, the user does not want every skill to see it.
         let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
         Self {
             repository,

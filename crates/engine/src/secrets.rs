@@ -255,8 +255,7 @@ pub(crate) struct Masker {
 impl Masker {
     pub(crate) fn new(secrets: &[String]) -> Self {
         let real = secrets.iter().filter(|secret| secret.len() >= limits::MIN_MASKED_SECRET_BYTES);
-        // On a terminal, lines end with `\r
-        // `.
+        // On a terminal, lines end with `\r\n`.
         let spelt = real.flat_map(|secret| [secret.clone(), secret.replace('\n', "\r\n")]);
         let mut secrets: Vec<Vec<u8>> = spelt.map(String::into_bytes).collect();
         // Longer secrets first, so that no secret is cut by another one that is a part of it.

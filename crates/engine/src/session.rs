@@ -28,11 +28,11 @@ pub struct Session<'a> {
 pub enum RunDecision {
     /// It runs without a question.
     Run(DecisionRecord),
-    /// A person decides.
+    /// The user decides.
     Ask(Box<ApprovalQuestion>),
 }
 
-/// Whether approvals of earlier runs count.
+/// Whether stored approvals of earlier runs are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedApprovals {
     Use,
@@ -158,5 +158,5 @@ impl std::fmt::Debug for Session<'_> {
 }
 
 fn approvals_failure(error: StoreError) -> RunError {
-    RunError::failed("approvals-unreadable", error)
+    RunError::cannot_start("approvals-unreadable", error)
 }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use savoir_package::temporary_file;
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
@@ -18,7 +19,7 @@ pub enum StoreError {
     /// There is no home folder to store files in.
     #[error("it is not known where to keep files: neither SAVOIR_HOME nor HOME is set")]
     NoHome,
-    /// A folder could not be made or listed.
+    /// A folder could not be created or listed.
     #[error("{} cannot be used as a folder: {source}", path.display())]
     Folder { path: PathBuf, source: io::Error },
     /// Other users may write a file or a folder that decides what runs.
@@ -36,7 +37,7 @@ pub enum StoreError {
     /// A file does not have the format that Savoir writes.
     #[error("{} is damaged: {problem}", path.display())]
     Corrupt { path: PathBuf, problem: String },
-    /// The keyring of the system has something and does not give it.
+    /// The keyring of the system has the value but does not return it.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
     /// A file was written by a newer Savoir.
@@ -51,7 +52,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The way out.
+    /// A hint that solves the problem.
     pub fn help(&self) -> String {
         match self {
             Self::NoHome => "set SAVOIR_HOME to a folder of your own".to_owned(),
@@ -76,7 +77,8 @@ impl StoreError {
     }
 }
 
-/// Makes a folder for its owner alone; refuses one that others may write into.
+/// Creates a folder that only its owner can access; refuses an existing one that others may write
+/// to.
 pub fn make_folder(path: &Path) -> Result<(), StoreError> {
     let failed = |source| StoreError::Folder { path: path.to_owned(), source };
     let mut builder = fs::DirBuilder::new();
@@ -87,8 +89,8 @@ pub fn make_folder(path: &Path) -> Result<(), StoreError> {
     refuse_exposed(path)
 }
 
-/// Refuses a file or folder that other users may write: anyone who can write here can approve anything in
-/// the owner's name. What is not there is not exposed.
+/// Refuses a file or folder that other users may write to, because anyone who can write there can
+/// approve skills in the owner's name. A missing path is accepted.
 #[cfg(unix)]
 pub fn refuse_exposed(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -112,26 +114,26 @@ pub fn refuse_readable(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Elsewhere the folders of a user are closed to others from the start.
+/// On other systems, the folders of a user are not accessible to others by default.
 #[cfg(not(unix))]
 pub fn refuse_readable(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Elsewhere the folders of a user are closed to others from the start.
+/// On other systems, the folders of a user are not accessible to others by default.
 #[cfg(not(unix))]
 pub fn refuse_exposed(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a file that is there already may be replaced.
+/// Whether an existing file may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     Replace,
     KeepExisting,
 }
 
-/// Writes JSON through a temporary file in the same folder, for the owner's eyes alone.
+/// Writes JSON through a temporary file in the same folder. Only the owner can read the file.
 pub fn write_json(
     path: &Path,
     value: &impl Serialize,
@@ -141,15 +143,14 @@ pub fn write_json(
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut text = serde_json::to_string_pretty(value)?;
         text.push('\n');
-        // Such a file has the mode 0600.
-        let mut file = tempfile::Builder::new().prefix(".savoir-").tempfile_in(folder)?;
+        let mut file = temporary_file::create(folder, None)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         match existing {
             Existing::Replace => file.persist(path)?,
             Existing::KeepExisting => file.persist_noclobber(path)?,
         };
-        // The new name is part of the folder, which has a cache of its own.
+        // The folder is synced, too, because the new name is part of it.
         #[cfg(unix)]
         fs::File::open(folder)?.sync_all()?;
         Ok(())
@@ -169,16 +170,16 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreErr
         .map_err(|error| StoreError::Corrupt { path: path.to_owned(), problem: error.to_string() })
 }
 
-/// Holds the turn of one writer until it is dropped.
+/// A lock that other writers wait for; dropping it releases it.
 #[derive(Debug)]
 pub struct FileLock {
-    // Closing the file gives the turn to the next.
+    // Closing the file releases the lock.
     _file: fs::File,
 }
 
 /// Waits for the lock on the file at `path`.
 pub fn lock_file(path: &Path) -> Result<FileLock, StoreError> {
-    // The file itself is replaced by each writer, so the lock needs a file that stays.
+    // Each writer replaces the file itself, so the lock is on a separate file.
     let lock = path.with_extension("lock");
     let open = || -> io::Result<fs::File> {
         let mut options = fs::OpenOptions::new();

@@ -48,14 +48,14 @@ impl fmt::Debug for HostInventory<'_> {
     }
 }
 
-/// A skill that is ready.
+/// A skill that is ready to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// The body with its inputs put in.
+    /// The body with the values of the inputs filled in.
     pub prompt: String,
     /// The inputs, with their defaults.
     pub inputs: Map<String, Value>,
-    /// Sentences about what the skill may do.
+    /// Sentences that describe the permissions of the skill.
     pub permissions: Vec<String>,
     /// Warnings that do not prevent the run.
     pub warnings: Vec<String>,
@@ -67,16 +67,16 @@ pub enum PrepareError {
     /// The skill is for another runtime.
     #[error(transparent)]
     Runtime(SkillrtRunError),
-    /// Inputs are missing, unknown or of another type: all that are.
+    /// All inputs that are missing, unknown or of the wrong type.
     #[error("{}", sentences(.0))]
     Inputs(Vec<RenderError>),
     /// An input was given twice.
     #[error("the input `{0}` is given more than once")]
     RepeatedInput(String),
-    /// Programs are not on `PATH`: all that are not.
+    /// The names of all programs that are not on `PATH`.
     #[error("these programs are not on PATH: {}", .0.join(", "))]
     MissingPrograms(Vec<String>),
-    /// Skills are not installed, or not in a version that will do: all of them.
+    /// All required skills that are not installed, or not in a matching version.
     #[error("skills that it depends on are missing: {}", sentences(.0))]
     Skills(Vec<UnmetDependency>),
 }
@@ -98,7 +98,8 @@ impl PrepareError {
     }
 }
 
-/// Inputs that were typed as `name=value`; rendering reads the texts by the types of the inputs.
+/// Parses inputs that were typed as `name=value`. Rendering converts the texts to the types of the
+/// inputs.
 pub fn inputs_from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value>, PrepareError> {
     let mut seen = BTreeMap::new();
     for (name, text) in pairs {
@@ -109,10 +110,10 @@ pub fn inputs_from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value
     Ok(pairs.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect())
 }
 
-/// Makes a skill ready to run.
+/// Checks that a skill is ready to run, and renders its prompt.
 ///
-/// `announce` gets the permissions in words as soon as the inputs are right, so that they are seen
-/// even when something is missing. `directory` is the skill's folder.
+/// Calls `announce` with the permissions as soon as the inputs are valid, so that the user sees
+/// them even if a later check fails. `directory` is the skill's folder.
 pub fn prepare(
     skill: &Skill,
     inputs: &Map<String, Value>,

@@ -24,10 +24,6 @@ pub const MAX_JUDGED_BYTES: usize = 48 * 1024;
 pub const MAX_TRACE_BYTES: u64 = 64 << 20;
 /// Maximum size of the results file that is read back.
 pub const MAX_RESULTS_BYTES: u64 = 256 << 20;
-/// Maximum size of an attestation that is read.
-pub const MAX_ATTESTATION_BYTES: u64 = 1 << 20;
-/// Maximum number of attestations of one skill that are read.
-pub const MAX_ATTESTATIONS: usize = 100;
 /// Maximum size of a compiled regular expression.
 pub const MAX_REGEX_BYTES: usize = 1 << 20;
 /// Longest time of one trial in seconds, unless the user names another.

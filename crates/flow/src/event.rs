@@ -34,7 +34,7 @@ pub enum Event {
         /// All passages that were found.
         sources: Vec<CitedSource>,
     },
-    /// Something went on in another way than its author may have meant.
+    /// The run did something other than its author may have meant.
     Warning {
         /// The node of a workflow that it is about.
         node: Option<Arc<str>>,
@@ -59,7 +59,6 @@ pub enum Event {
         /// Whether the run resumes from a checkpoint.
         resumed: bool,
     },
-    /// A node starts.
     NodeStart {
         node_id: String,
         /// The type of the node, such as `llm`.
@@ -353,14 +352,14 @@ impl Formatter for Spaced {
 #[error("the listener has disconnected")]
 pub struct Gone;
 
-/// One request to a model, for the record of a run.
+/// One model request, for the record of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCall {
-    /// The node of a workflow that asked.
+    /// The node of a workflow that sent the request.
     pub node: Option<Arc<str>>,
     /// `provider:model`
     pub model: String,
-    /// The tokens that the provider reports, if it does.
+    /// The token counts, if the provider reports them.
     pub usage: Option<Usage>,
     /// Why the answer ended; `None` if it failed or was cancelled.
     pub finish: Option<Finish>,
@@ -369,7 +368,7 @@ pub struct ModelCall {
     pub duration: Duration,
 }
 
-/// The requests to models of one run. They are no events, because the contract defines the events
+/// The model requests of one run. They are not events, because the API contract defines the events
 /// of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct ModelCalls(Arc<Mutex<Vec<ModelCall>>>);
@@ -426,12 +425,12 @@ impl Emitter {
         (Self { calls: self.calls.clone(), ..inner }, events)
     }
 
-    /// The requests to models of this run.
+    /// Returns the model requests of this run.
     pub fn model_calls(&self) -> ModelCalls {
         self.calls.clone()
     }
 
-    /// Notes a request to a model.
+    /// Records a model request.
     pub fn note_model_call(&self, call: ModelCall) {
         let node = call.node.or_else(|| self.node.clone());
         self.calls.add(ModelCall { node, ..call });

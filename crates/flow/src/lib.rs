@@ -1,7 +1,7 @@
 //! Runs skills that need a model: prompts and workflows.
 //!
-//! - [`services`] holds the models, the knowledge and the database that a run may use.
-//! - [`prompt`] fills the text of a skill in and asks a model; [`retrieval`] adds passages of a
+//! - [`services`] provides the models, the knowledge bases and the database that a run may use.
+//! - [`prompt`] fills in the text of a skill and asks a model; [`retrieval`] adds passages of a
 //!   knowledge base to the question.
 //! - [`workflow`] runs graphs of models, skills, searches, requests and code.
 //! - [`event`] defines the events that a run streams; [`skill_lookup`] finds the skills of a

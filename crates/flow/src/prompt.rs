@@ -12,41 +12,40 @@ use crate::{
     services::{Answer, Question, Services},
 };
 
-/// Bytes that values may take in a prompt. No model reads as much.
+/// Maximum bytes of a prompt after values are inserted. No model accepts as much.
 const MAX_FILLED_BYTES: usize = 16 * 1024 * 1024;
 
-/// Characters of what is searched for that are shown.
+/// Maximum characters of a search query that are shown.
 const SHOWN_QUERY_CHARS: usize = 200;
 
-/// A skill with what it is given.
+/// A skill with its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptRun<'a> {
-    /// The skill.
     pub skill: &'a Skill,
-    /// Values of its inputs. Names that it does not declare are ignored.
+    /// The values of its inputs. Undeclared names are ignored.
     pub inputs: &'a Map<String, Value>,
     /// The skill's folder, for prompts that name it.
     pub directory: Option<&'a str>,
-    /// `provider:model` or a model's name; the default if there is none.
+    /// `provider:model` or a model's name; `None` for the default.
     pub model: Option<&'a str>,
     /// The user who runs the skill.
     pub user: Option<i64>,
-    /// Whether the answer must be what the skill promises. Only where the one who waits can end it:
-    /// a schema can be written so that nobody lives to see it checked.
-    pub held_to_outputs: bool,
+    /// Whether the answer is checked against the declared output. Only if the user can cancel the
+    /// run, because checking a malicious JSON schema may take forever.
+    pub check_output: bool,
 }
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The answer as far as it came.
+    /// The answer, possibly incomplete.
     pub text: String,
     /// The message of the last event, if the run failed.
     pub error: Option<String>,
 }
 
 impl Outcome {
-    /// The last event of the run.
+    /// Returns the last event of the run.
     pub fn done(&self) -> Done {
         match &self.error {
             None => Done::Success { message: "Skill execution completed successfully" },
@@ -62,7 +61,7 @@ pub async fn run(services: &Services, run: PromptRun<'_>, out: &Emitter) -> Resu
     Ok(outcome)
 }
 
-/// Runs a skill as a part of something larger: without the last event.
+/// Runs a skill as part of a larger run: without the last event.
 pub async fn steps(
     services: &Services,
     run: PromptRun<'_>,
@@ -81,7 +80,7 @@ pub async fn steps(
     Ok(Outcome { text: answer.text, error })
 }
 
-/// The message of a failure, if there is one.
+/// Returns the error message if the run failed.
 async fn all_steps(
     services: &Services,
     run: PromptRun<'_>,
@@ -110,7 +109,7 @@ async fn all_steps(
                 "searching" => search.thought(status).with("query", shown),
                 _ => search.thought(status),
             };
-            search.tell(services, thought, out).await?
+            search.search_and_emit(services, thought, out).await?
         }
         None => Vec::new(),
     };
@@ -126,7 +125,7 @@ async fn all_steps(
     };
     services.ask_into(question, out, answer).await?;
     let failure = match &answer.error {
-        None if run.held_to_outputs => broken_promise(run.skill, &answer.text),
+        None if run.check_output => output_mismatch(run.skill, &answer.text),
         None => None,
         Some(error) => {
             let help = error.help();
@@ -141,17 +140,18 @@ async fn all_steps(
 }
 
 /// Describes how an answer differs from the declared output of the skill.
-fn broken_promise(skill: &Skill, answer: &str) -> Option<String> {
-    let promised = skill.outputs.as_ref()?;
-    structured::validate_answer(promised, answer).err().map(|error| error.to_string())
+fn output_mismatch(skill: &Skill, answer: &str) -> Option<String> {
+    let declared = skill.outputs.as_ref()?;
+    structured::validate_answer(declared, answer).err().map(|error| error.to_string())
 }
 
-/// Whose knowledge bases a skill means by their names: those of its owner first.
+/// Returns the owner of a skill, whose knowledge bases are preferred when the skill names one.
 fn owner(skill: &Skill) -> Option<i64> {
     skill.policy.owner.as_deref()?.parse().ok()
 }
 
-/// The prompt, unless its inputs would make it huge: a value may stand in it thousands of times.
+/// Returns the prompt; fails if it is too long, because one value can be inserted thousands of
+/// times.
 fn filled(run: PromptRun<'_>) -> Result<String, String> {
     let PromptRun { skill, inputs, directory, .. } = run;
     let count = |mark: &str| skill.body.matches(mark).count();
@@ -169,7 +169,7 @@ pub(crate) fn first_chars(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end])
 }
 
-/// A text for a skill: the value of its first required input, else of its first one.
+/// Returns inputs with the text as the value of the first required input, else of the first one.
 pub fn first_input(skill: &Skill, text: &str) -> Map<String, Value> {
     let inputs = &skill.inputs;
     let input = inputs.iter().find(|input| input.required).or_else(|| inputs.first());

@@ -11,10 +11,10 @@ use crate::{
 /// The start of the system message.
 const ASSISTANT: &str = "You are a helpful AI assistant.";
 
-/// Passages of those that are found that a model reads.
+/// Maximum passages in a prompt.
 const PASSAGES_IN_PROMPT: usize = 3;
 
-/// Characters of a passage that are shown.
+/// Maximum characters of a passage that are shown.
 const SHOWN_CHARS: usize = 200;
 
 /// A search in a knowledge base.
@@ -33,9 +33,9 @@ impl Search<'_> {
         Thought::new("retrieval", status).with("kb_id", self.base)
     }
 
-    /// Finds passages and emits events: for each step the thought that `thought` builds from its status,
-    /// all that was found as sources. A search that fails finds nothing.
-    pub async fn tell(
+    /// Searches passages and emits events: the thought that `thought` builds for each step, then
+    /// all results as sources. A failed search returns no passages.
+    pub async fn search_and_emit(
         &self,
         services: &Services,
         thought: impl Fn(&'static str) -> Thought,
@@ -96,7 +96,7 @@ pub fn system_message(passages: &[Passage]) -> String {
     )
 }
 
-/// The best passages, numbered, with blank lines between them.
+/// Formats the best passages, numbered and separated by blank lines.
 pub fn numbered(passages: &[Passage]) -> String {
     let best = passages.iter().take(PASSAGES_IN_PROMPT).enumerate();
     let best = best.map(|(at, passage)| format!("[{}] {}", at + 1, passage.text));

@@ -44,7 +44,7 @@ impl Default for TimeLimits {
 /// A request to a language model.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// `provider:model` or a model's name; the default if there is none.
+    /// `provider:model` or a model's name; `None` for the default.
     pub model: Option<&'a str>,
     /// The messages, oldest first.
     pub messages: Vec<Message>,
@@ -107,7 +107,7 @@ impl Services {
         };
         let began = Instant::now();
         let (mut spent, mut finish) = (None, None);
-        let told = loop {
+        let result = loop {
             let chunk = tokio::select! {
                 biased;
                 () = out.gone() => break Err(Gone),
@@ -144,7 +144,7 @@ impl Services {
             duration: began.elapsed(),
         });
         self.note(question.user, &choice.provider, &choice.model, spent).await;
-        told?;
+        result?;
         match (&answer.error, finish) {
             (Some(error), _) if error.is_context_overflow() => {
                 out.emit(Event::warning(explain(error))).await
@@ -178,7 +178,7 @@ impl Services {
     }
 }
 
-/// What failed and what to do, in words for users.
+/// Describes an error for users, with a hint.
 pub fn explain(error: &ModelError) -> String {
     let message = error.public_message();
     error.help().map_or(message.clone(), |help| format!("{message}; {help}"))

@@ -6,21 +6,21 @@ use futures::future::BoxFuture;
 use savoir_skill::Skill;
 use thiserror::Error;
 
-/// A place with skills, as one person sees it.
+/// A collection of skills, as one user sees it.
 pub trait SkillLookup: fmt::Debug + Send + Sync {
-    /// The skill of a name.
+    /// Loads the skill with a name.
     fn load<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Skill, LoadError>>;
 }
 
-/// Why a skill cannot be had, in the words of the API.
+/// Why a skill cannot be loaded, with the message of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct LoadError {
-    /// The text that clients show.
+    /// The message that clients show.
     pub message: String,
 }
 
-/// A place without skills.
+/// A collection without skills.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSkills;
 

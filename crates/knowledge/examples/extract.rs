@@ -1,4 +1,5 @@
-//! Reads a PDF on standard input as `savoir __extract` does, for tests of what starts it.
+//! Reads a PDF from standard input like `savoir __extract`, for the tests of the process that
+//! starts it.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! Splits text into chunks that fit an embedder, at headings, paragraphs or sentences where
 //! possible.
 //!
-//! The text is taken apart into words, each with the strength of the joint before it. Chunks are
-//! then filled as far as they go, and cut at the strongest joint of their second half.
+//! The text is split into words, each with a rating of the cut point before it. Chunks are then
+//! filled as far as possible, and cut at the best cut point of their second half.
 
 mod cut_points;
 
@@ -16,7 +16,6 @@ use crate::limits;
 pub struct TextChunk {
     /// The index, from 0.
     pub index: u64,
-    /// The text.
     pub text: String,
     /// The number of tokens.
     pub tokens: u64,
@@ -25,9 +24,9 @@ pub struct TextChunk {
 /// The size of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Most tokens of a chunk.
+    /// Maximum tokens of a chunk.
     pub tokens: usize,
-    /// Most tokens that a chunk repeats from the one before.
+    /// Maximum tokens that a chunk repeats from the previous one.
     pub overlap: usize,
 }
 
@@ -44,14 +43,14 @@ impl From<ChunkSize> for Size {
     }
 }
 
-/// About how many tokens a text has for the models in use: no tokenizer is asked.
+/// Estimates the number of tokens of a text for common models, without a tokenizer.
 ///
-/// Five letters of the English alphabet are a token, or three of another; digits, too; each
-/// ideograph is one, and so is each sign. Blanks are free. The estimate of two words together is
-/// the sum of theirs.
+/// Five letters of the English alphabet are a token, or three of another alphabet, or three digits;
+/// each ideograph and each other sign is a token. Whitespace does not count. The estimate of two
+/// words together is the sum of theirs.
 ///
-/// Chunks are cut by this count. A model that reads 256 tokens sees the first half of a chunk of
-/// 512: its vector stands for that half, and words find the other.
+/// Chunks are cut by this estimate. A model that reads only 256 tokens sees the first half of a
+/// chunk of 512 tokens: the vector represents that half, and full-text search finds the rest.
 pub fn estimate_tokens(text: &str) -> usize {
     let mut tokens = 0;
     let (mut run, mut length) = (CharRun::Blank, 0_usize);
@@ -67,7 +66,7 @@ pub fn estimate_tokens(text: &str) -> usize {
     tokens + run.tokens(length)
 }
 
-/// Characters that make tokens together.
+/// Characters that are counted together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CharRun {
     Blank,
@@ -96,15 +95,15 @@ impl CharRun {
             Self::Blank => 0,
             Self::English => length.div_ceil(5),
             Self::Letters | Self::Digits => length.div_ceil(3),
-            // A line of dashes is not a sentence.
+            // A row of dashes is not a token per dash.
             Self::Sign(_) => length.div_ceil(4),
             Self::Single => length,
         }
     }
 }
 
-/// Splits a text. `count` returns the tokens of a word with the blanks after it; chunks are as
-/// large as the sum of these allows.
+/// Splits a text. `count` returns the tokens of a word and the whitespace after it; the sum limits
+/// the size of chunks.
 pub fn split(text: &str, size: Size, count: impl Fn(&str) -> usize) -> Vec<TextChunk> {
     let splitter = Splitter::new(text, size, count);
     let pieces = splitter.pieces();
@@ -117,7 +116,8 @@ pub fn split(text: &str, size: Size, count: impl Fn(&str) -> usize) -> Vec<TextC
     (0..).zip(whole).map(part).collect()
 }
 
-/// The words of a chunk, from `start` to before `end`; those before `fresh` are repeated.
+/// The words of a chunk, from `start` to before `end`; those before `fresh` are repeated from the
+/// previous chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct WordRange {
     start: usize,
@@ -128,7 +128,7 @@ struct WordRange {
 struct Splitter<'a> {
     text: &'a str,
     words: Vec<Word>,
-    /// Tokens before each word, and of all.
+    /// The number of tokens before each word, and the total.
     sums: Vec<usize>,
     size: Size,
 }
@@ -156,7 +156,7 @@ impl<'a> Splitter<'a> {
         let (mut start, mut fresh) = (0, 0);
         while fresh < self.words.len() {
             let mut end = self.cut(start, fresh);
-            // The overlap must not be the reason for a cut through a table or a code block.
+            // The overlap must not force a cut inside a table or a code block.
             if start < fresh && self.cut_point_before(end) < CutPoint::Word {
                 let alone = self.cut(fresh, fresh);
                 if self.cut_point_before(alone) >= CutPoint::Word {
@@ -169,7 +169,7 @@ impl<'a> Splitter<'a> {
         pieces
     }
 
-    /// The strength of the joint before a word; the end is the strongest.
+    /// Returns the rating of the cut point before a word; the end has the highest.
     fn cut_point_before(&self, word: usize) -> CutPoint {
         self.words.get(word).map_or(CutPoint::END, |word| word.cut_point_before)
     }
@@ -177,7 +177,7 @@ impl<'a> Splitter<'a> {
     /// Returns the end of a chunk that starts with the word `start` and must include the word `fresh`.
     fn cut(&self, start: usize, fresh: usize) -> usize {
         let most = self.sums[start] + self.size.tokens;
-        // The last sum that is not above; one word is taken however long it is.
+        // The last word that fits; a single word is taken even if it is too long.
         let fits = self.sums.partition_point(|sum| *sum <= most) - 1;
         let end = fits.max(fresh + 1);
         if end == self.words.len() {
@@ -209,7 +209,7 @@ impl<'a> Splitter<'a> {
         let at =
             |minimum: CutPoint| (first..cut).find(|word| self.cut_point_before(*word) >= minimum);
         let start = at(CutPoint::Sentence).or_else(|| at(CutPoint::Word)).unwrap_or(cut);
-        // Something new must fit, too.
+        // At least one new word must fit, too.
         let fits = self.sums[cut + 1] - self.sums[start] <= self.size.tokens;
         if fits { start } else { cut }
     }

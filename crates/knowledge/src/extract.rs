@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the end of a file's name stands for.
+    /// Returns the format for the extension of a file name.
     pub fn of(filename: &str) -> Option<Self> {
         let (_, extension) = filename.rsplit_once('.')?;
         match extension.to_ascii_lowercase().as_str() {
@@ -47,10 +47,10 @@ impl Format {
     }
 }
 
-/// Why a document has no text. The words are for the person who uploaded it.
+/// Why a document has no text. The message is for the user who uploaded it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExtractError {
-    /// Nobody knows how to read it.
+    /// The extension is not supported.
     #[error("files of this type cannot be read")]
     UnknownFormat,
     /// The text is not valid UTF-8.
@@ -58,7 +58,7 @@ pub enum ExtractError {
         "this is not UTF-8: the byte 0x{byte:02x} at position {at} does not fit; save it as UTF-8"
     )]
     NotUtf8 { byte: u8, at: usize },
-    /// The text has a UTF-16 mark but is not valid UTF-16.
+    /// The text has a UTF-16 byte order mark but is not valid UTF-16.
     #[error("this is not UTF-16: the bytes at position {at} do not fit; save it as UTF-8")]
     NotUtf16 {
         /// The offset of the invalid bytes, from 0.
@@ -67,10 +67,10 @@ pub enum ExtractError {
     /// The document is empty, or has only pictures.
     #[error("no text was found in it")]
     Empty,
-    /// Reading it broke what reads it.
+    /// The process that read the document crashed.
     #[error("it is damaged: reading it broke off")]
     BrokeOff,
-    /// There is too much of it.
+    /// The text is too long.
     #[error("it has more than {} MiB of text", limits::MAX_DOCUMENT_TEXT_BYTES >> 20)]
     TooMuchText,
     /// The file is not a valid Word document.
@@ -79,24 +79,23 @@ pub enum ExtractError {
     /// The PDF is damaged or cannot be read.
     #[error(transparent)]
     Pdf(#[from] PdfFault),
-    /// PDFs are not read here.
+    /// PDFs are not supported on this machine.
     #[error("PDFs are not read on this machine: {0}")]
     PdfUnsupported(String),
 }
 
-/// Reads documents.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     pdf: Option<Isolated>,
 }
 
 impl Extractor {
-    /// Reads PDFs with a program of their own; without one, they are refused.
+    /// Creates an extractor. Without a program for PDFs, they are rejected.
     pub fn new(pdf: Option<Isolated>) -> Self {
         Self { pdf }
     }
 
-    /// The text of a document.
+    /// Returns the text of a document.
     pub async fn extract(&self, filename: &str, bytes: Bytes) -> Result<String, ExtractError> {
         let format = Format::of(filename).ok_or(ExtractError::UnknownFormat)?;
         let text = match (format, &self.pdf) {
@@ -114,7 +113,7 @@ impl Extractor {
     }
 }
 
-/// The text of a document in any format but PDF, which needs a program of its own.
+/// Returns the text of a document in any format but PDF, which needs its own process.
 pub fn extract(format: Format, bytes: &[u8]) -> Result<String, ExtractError> {
     match format {
         Format::Text | Format::Markdown => decode(bytes),
@@ -124,7 +123,7 @@ pub fn extract(format: Format, bytes: &[u8]) -> Result<String, ExtractError> {
     }
 }
 
-/// A text that is worth keeping. Databases take no NUL.
+/// Checks that there is text, and removes NUL characters, which databases do not accept.
 fn finish(text: String, format: Format) -> Result<String, ExtractError> {
     if text.len() > limits::MAX_DOCUMENT_TEXT_BYTES {
         return Err(ExtractError::TooMuchText);
@@ -138,7 +137,7 @@ fn finish(text: String, format: Format) -> Result<String, ExtractError> {
     Ok(if text.contains('\0') { text.replace('\0', " ") } else { text })
 }
 
-/// Bytes as text: UTF-8, or UTF-16 if it begins with the mark of it.
+/// Decodes UTF-8, or UTF-16 with a byte order mark.
 fn decode(bytes: &[u8]) -> Result<String, ExtractError> {
     match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => decode_utf8(rest, 3),
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_the_encoding_are_dropped() {
+    fn byte_order_marks_are_removed() {
         assert_eq!(decode("\u{feff}ä".as_bytes()).unwrap(), "ä");
         assert_eq!(decode(&[0xFF, 0xFE, 0xE4, 0x00]).unwrap(), "ä");
         assert_eq!(decode(&[0xFE, 0xFF, 0x00, 0xE4]).unwrap(), "ä");

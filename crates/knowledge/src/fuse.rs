@@ -10,15 +10,15 @@ use super::Passage;
 /// The constant of reciprocal rank fusion, with its usual value.
 const RANK_CONSTANT: f64 = 60.0;
 
-/// The cosines of a vector that has nothing to do with a question, and of one that says the same.
-/// Embedding models hardly ever go below or above.
+/// The typical cosine of an unrelated text, and of one with the same meaning. Embedding models
+/// rarely exceed this range.
 const UNRELATED_COSINE: f64 = 0.15;
 const SAME_COSINE: f64 = 0.85;
 
-/// Words of this many letters are equal if they begin equally: `return` and `returns`.
+/// Words with this many equal first letters count as equal: `return` and `returns`.
 const STEM_CHARS: usize = 5;
 
-/// English words that say nothing about the subject of a question.
+/// English words without a topic.
 const STOP_WORDS: [&str; 40] = [
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
     "have", "how", "i", "in", "is", "it", "may", "me", "my", "of", "on", "or", "our", "that",
@@ -32,16 +32,17 @@ pub(super) enum Hits {
     Vectors(Vec<ChunkHit>),
 }
 
-/// A passage with what the methods say about it.
+/// A passage with its ranks and scores from both methods.
 struct Candidate {
     passage: Passage,
-    /// The sum of `1/(60 + rank)` over both lists (reciprocal rank fusion): it decides the order.
+    /// The sum of `1/(60 + rank)` over both lists (reciprocal rank fusion), which decides the
+    /// order.
     share: f64,
     cosine: Option<f64>,
 }
 
-/// The best passages of all lists. The order follows the ranks; the score of each passage says how
-/// relevant it is, whatever else was found.
+/// Returns the best passages of all lists. The ranks decide the order; the score of each passage is
+/// its relevance, independent of the other results.
 pub(super) fn fuse_results(lists: Vec<Hits>, question: &str, limit: usize) -> Vec<Passage> {
     let mut candidates: BTreeMap<String, Candidate> = BTreeMap::new();
     for list in lists {
@@ -58,7 +59,7 @@ pub(super) fn fuse_results(lists: Vec<Hits>, question: &str, limit: usize) -> Ve
         }
     }
     let mut candidates: Vec<Candidate> = candidates.into_values().collect();
-    // Equal shares stay in the order of their chunks.
+    // The sort is stable: equal sums stay in the order of their chunks.
     candidates.sort_by(|a, b| b.share.total_cmp(&a.share));
     candidates.truncate(limit);
     let words = stems(question);
@@ -85,12 +86,12 @@ fn candidate(hit: ChunkHit) -> Candidate {
     Candidate { passage, share: 0.0, cosine: None }
 }
 
-/// A cosine as a share of what cosines of related texts are.
+/// Maps a cosine to a relevance between 0 and 1.
 fn relevance_of_cosine(cosine: f64) -> f64 {
     ((cosine - UNRELATED_COSINE) / (SAME_COSINE - UNRELATED_COSINE)).clamp(0.0, 1.0)
 }
 
-/// The share of the words of a question that a passage contains.
+/// Returns the share of the words of a question that a passage contains.
 fn coverage(words: &BTreeSet<String>, passage: &str) -> f64 {
     if words.is_empty() {
         return 0.0;
@@ -102,8 +103,8 @@ fn coverage(words: &BTreeSet<String>, passage: &str) -> f64 {
     share
 }
 
-/// A question without the words that say nothing about its subject: a passage that has only these
-/// is no answer. A question of such words alone asks for them.
+/// Removes stop words from a question, because a passage that matches only these is not an answer.
+/// A question of stop words only is not changed.
 pub(super) fn without_stop_words(question: &str) -> Cow<'_, str> {
     let is_content = |word: &&str| {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -113,7 +114,7 @@ pub(super) fn without_stop_words(question: &str) -> Cow<'_, str> {
     if content.is_empty() { Cow::Borrowed(question) } else { Cow::Owned(content.join(" ")) }
 }
 
-/// The distinct words of a text by their beginnings. Each ideograph is a word.
+/// Returns the distinct words of a text, cut to their stems. Each ideograph is a word.
 fn stems(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
     let is_ideograph = |c: char| ('\u{2e80}'..='\u{9fff}').contains(&c);
@@ -124,7 +125,7 @@ fn stems(text: &str) -> BTreeSet<String> {
     let stem = |word: &&str| word.chars().take(STEM_CHARS).collect::<String>();
     stems.extend(words.iter().filter(|word| !STOP_WORDS.contains(word)).map(stem));
     if stems.is_empty() {
-        // A question of such words alone asks for them.
+        // A text of stop words only keeps them.
         stems.extend(words.iter().map(stem));
     }
     stems
@@ -161,7 +162,7 @@ mod tests {
         let fused = fuse_results(lists, "text", 10);
         let ids: Vec<(&str, u32)> =
             fused.iter().map(|passage| (passage.chunk_id.as_str(), passage.rank)).collect();
-        // `b` and `d` are both second once: the order of their names decides.
+        // `b` and `d` are both second in one list, so the order of their ids decides.
         assert_eq!(ids, [("c", 1), ("a", 2), ("b", 3), ("d", 4)]);
     }
 

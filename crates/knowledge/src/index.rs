@@ -1,15 +1,19 @@
 //! Runs the worker that indexes uploaded documents, one after the other.
 
 use std::{
+    collections::HashMap,
     future::Future,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
     time::Duration,
 };
 
 use savoir_model::{Embedder, ModelError};
 use savoir_store::{Chunk, ClaimedTask, KnowledgeBase, StoreError};
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     Knowledge, SearchError,
@@ -26,14 +30,49 @@ const CHUNKED_PERCENT: u8 = 20;
 /// Progress in percent when all chunks are embedded.
 const EMBEDDED_PERCENT: u8 = 95;
 
-/// Reads the documents that were uploaded to any process of this database.
+/// Indexes the documents that were uploaded to any process of this database.
 ///
-/// Several may run at once, in one process or in many: each has its own tasks.
+/// Several indexers can run at the same time, in one process or in many: each task is claimed by
+/// one.
 #[derive(Debug)]
 pub struct Indexer {
     knowledge: Knowledge,
     extractor: Extractor,
     worker: String,
+    /// The tasks for which the database or the storage failed.
+    failures: Mutex<Failures>,
+}
+
+/// The tasks of a worker for which the database or the storage failed.
+#[derive(Debug, Default)]
+struct Failures {
+    /// A task that could not be released, because the database failed, and the pause after which it
+    /// may be claimed again.
+    unreleased: Option<(String, Duration)>,
+    /// How often each task failed.
+    counts: HashMap<String, u32>,
+}
+
+impl Failures {
+    /// Counts a failure of a task.
+    fn count(&mut self, task: &str) -> u32 {
+        // Tasks that other workers completed are never removed one by one.
+        if self.counts.len() >= MAX_COUNTED_TASKS {
+            self.counts.clear();
+        }
+        let count = self.counts.entry(task.to_owned()).or_default();
+        *count += 1;
+        *count
+    }
+}
+
+/// Maximum tasks whose failures are counted.
+const MAX_COUNTED_TASKS: usize = 1000;
+
+/// The pause after a number of failures in a row.
+fn retry_pause(failures: u32) -> Duration {
+    let (first, longest) = limits::RETRY_PAUSES;
+    first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(longest)
 }
 
 /// Why a document is not indexed.
@@ -42,7 +81,7 @@ enum IndexError {
     /// The document cannot be read.
     #[error(transparent)]
     Extract(#[from] ExtractError),
-    /// There is nothing to read.
+    /// The uploaded bytes are missing.
     #[error("its bytes are not in the storage any more; upload it again")]
     BytesMissing,
     /// The chunks cannot be embedded.
@@ -51,26 +90,26 @@ enum IndexError {
     /// The knowledge base has vectors of another model.
     #[error("{}", SearchError::OtherModel)]
     OtherModel,
-    /// The worker died too often with this document.
+    /// The worker crashed too often with this document.
     #[error("reading it stopped the worker three times")]
     StopsWorkers,
-    /// The document was removed, or another worker took over.
+    /// The document was deleted, or another worker has claimed the task.
     #[error("another worker has it, or it is gone")]
     TakenOver,
-    /// The database failed, so the document will be tried again.
+    /// The database failed; the document will be tried again.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Indexer {
-    /// A worker for the documents of a database.
+    /// Creates a worker for the documents of a database.
     pub fn new(knowledge: Knowledge, extractor: Extractor) -> Self {
         let worker = format!("indexer-{}", uuid::Uuid::new_v4());
-        Self { knowledge, extractor, worker }
+        Self { knowledge, extractor, worker, failures: Mutex::default() }
     }
 
-    /// Works until `shutdown`. A task that is not done by then is left to another worker, which
-    /// takes it when its lease ends.
+    /// Runs until `shutdown`. An unfinished task is left to another worker, which can claim it when
+    /// the lease expires.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             () = shutdown => {}
@@ -100,46 +139,97 @@ impl Indexer {
     /// Runs one task; returns false if there is none.
     pub async fn run_one(&self) -> Result<bool, StoreError> {
         let rows = self.knowledge.database.knowledge();
+        self.release_task().await?;
         let Some(claimed) = rows.claim_task(&self.worker, limits::TASK_LEASE).await? else {
             return Ok(false);
         };
-        let progress = AtomicU8::new(0);
+        let progress = Arc::new(AtomicU8::new(0));
+        let mut lease = self.keep_lease(&claimed, &progress);
         let done = tokio::select! {
+            biased;
             done = self.index(&claimed, &progress) => done,
-            () = self.keep_lease(&claimed, &progress) => Err(IndexError::TakenOver),
+            _ = lease.join_next() => Err(IndexError::TakenOver),
         };
-        match done {
-            Ok(()) => {}
-            Err(error @ IndexError::TakenOver) => {
-                tracing::warn!(document = claimed.document.id, %error, "a document was let go");
-            }
-            // The lease ends, and then it is tried again.
-            Err(IndexError::Store(error)) => return Err(error),
-            Err(error) => {
-                tracing::info!(document = claimed.document.id, %error, "a document failed");
-                rows.fail_task(&claimed.task.id, &self.worker, &error.to_string()).await?;
-            }
+        drop(lease);
+        if let Err(error) = done {
+            self.end_failed(&claimed, error).await?;
         }
+        self.failures().counts.remove(&claimed.task.id);
         Ok(true)
     }
 
-    /// Renews the lease for as long as the task is ours.
-    async fn keep_lease(&self, claimed: &ClaimedTask, progress: &AtomicU8) {
-        loop {
-            sleep(limits::TASK_HEARTBEAT).await;
-            match self.report(claimed, progress).await {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "a lease was not renewed"),
+    /// Ends a task that failed, or leaves it for later. Returns the error of the database or the
+    /// storage if there will be another try.
+    async fn end_failed(&self, claimed: &ClaimedTask, error: IndexError) -> Result<(), StoreError> {
+        let rows = self.knowledge.database.knowledge();
+        let task = &claimed.task.id;
+        let error = match error {
+            IndexError::TakenOver => {
+                tracing::warn!(document = claimed.document.id, %error, "a document was let go");
+                return rows.forgive_attempt(task, &self.worker).await;
             }
-        }
+            IndexError::Store(error) => {
+                // If the failure is not temporary, the lease expires, and the task is tried again.
+                if !error.is_temporary() || !self.try_later(task, &error).await {
+                    return Err(error);
+                }
+                IndexError::Store(error)
+            }
+            error => error,
+        };
+        tracing::info!(document = claimed.document.id, %error, "a document failed");
+        rows.fail_task(task, &self.worker, &error.to_string()).await.map(drop)
     }
 
-    async fn report(&self, claimed: &ClaimedTask, progress: &AtomicU8) -> Result<bool, StoreError> {
-        let (task, worker) = (&claimed.task.id, &self.worker);
-        let progress = progress.load(Ordering::Relaxed);
-        let rows = self.knowledge.database.knowledge();
-        rows.report_progress(task, worker, progress, limits::TASK_LEASE).await
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Releases a task for which the database or the storage failed, so that it is tried again
+    /// after a pause. Returns true if it has failed too often.
+    async fn try_later(&self, task: &str, error: &StoreError) -> bool {
+        let count = {
+            let mut failures = self.failures();
+            let count = failures.count(task);
+            failures.unreleased = Some((task.to_owned(), retry_pause(count)));
+            count
+        };
+        if matches!(error, StoreError::Denied { .. }) && count >= limits::MAX_DENIED_TRIES {
+            self.failures().unreleased = None;
+            return true;
+        }
+        // If this fails as well, it is tried again before the next task.
+        let _ = self.release_task().await;
+        false
+    }
+
+    /// Releases the task for which the database or the storage failed.
+    async fn release_task(&self) -> Result<(), StoreError> {
+        let Some((task, pause)) = self.failures().unreleased.clone() else { return Ok(()) };
+        self.knowledge.database.knowledge().release_task(&task, &self.worker, pause).await?;
+        self.failures().unreleased = None;
+        Ok(())
+    }
+
+    /// Renews the lease of a task, until the set is dropped or another worker has claimed the task.
+    /// It is a task of its own, because indexing that blocks its thread would delay the renewals.
+    fn keep_lease(&self, claimed: &ClaimedTask, progress: &Arc<AtomicU8>) -> JoinSet<()> {
+        let (database, progress) = (self.knowledge.database.clone(), Arc::clone(progress));
+        let (task, worker) = (claimed.task.id.clone(), self.worker.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            loop {
+                sleep(limits::TASK_HEARTBEAT).await;
+                let percent = progress.load(Ordering::Relaxed);
+                let rows = database.knowledge();
+                match rows.report_progress(&task, &worker, percent, limits::TASK_LEASE).await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(error) => tracing::warn!(%error, "a lease was not renewed"),
+                }
+            }
+        });
+        tasks
     }
 
     async fn reached(
@@ -149,7 +239,9 @@ impl Indexer {
         percent: u8,
     ) -> Result<(), IndexError> {
         progress.store(percent, Ordering::Relaxed);
-        let ours = self.report(claimed, progress).await?;
+        let rows = self.knowledge.database.knowledge();
+        let (task, lease) = (&claimed.task.id, limits::TASK_LEASE);
+        let ours = rows.report_progress(task, &self.worker, percent, lease).await?;
         if ours { Ok(()) } else { Err(IndexError::TakenOver) }
     }
 
@@ -187,13 +279,13 @@ impl Indexer {
         Ok(())
     }
 
-    /// The size of the passages of a knowledge base.
+    /// Returns the chunk size of a knowledge base.
     async fn size_of(&self, kb_id: &str) -> Result<Size, StoreError> {
         let base = self.knowledge.database.knowledge().get(kb_id).await?;
         Ok(base.and_then(|base| base.chunk_size).map_or_else(Size::default, Size::from))
     }
 
-    /// Vectors of two models must not meet in one knowledge base.
+    /// A knowledge base must not contain vectors of two models.
     async fn check_model(&self, kb_id: &str, embedder: &dyn Embedder) -> Result<(), IndexError> {
         let base = self.knowledge.database.knowledge().get(kb_id).await?;
         match base {
@@ -205,7 +297,7 @@ impl Indexer {
     }
 }
 
-/// The parts of a text; a large one takes a while.
+/// Splits a text on a blocking thread, because a large one takes a while.
 async fn split_text(text: String, size: Size) -> Vec<TextChunk> {
     let cut = move || chunk::split(&text, size, chunk::estimate_tokens);
     tokio::task::spawn_blocking(cut).await.unwrap_or_default()
@@ -228,7 +320,7 @@ fn progress_percent(done: usize, all: usize) -> u8 {
     CHUNKED_PERCENT + (span * done / all.max(1)).min(span) as u8
 }
 
-/// Gives each chunk its vector; asks again if the embedder is busy.
+/// Computes the vectors of the chunks; retries if the embedder is busy.
 async fn embed(
     embedder: &dyn Embedder,
     chunks: &mut [Chunk],

@@ -1,8 +1,8 @@
 //! Manages knowledge bases: stores documents, indexes them and searches their passages.
 //!
-//! A document is read ([`extract`]), cut into chunks ([`chunk`]), turned into vectors where
-//! something makes them, and kept ([`index`]). A search asks for words and for vectors, and fuses
-//! both by rank.
+//! The text of a document is extracted ([`extract`]), split into chunks ([`chunk`]), embedded if
+//! there is an embedding model, and stored ([`index`]). A search combines full-text search and
+//! vector search by rank.
 
 pub mod chunk;
 pub mod extract;
@@ -38,10 +38,9 @@ pub struct Knowledge {
     uploads: Arc<Notify>,
 }
 
-/// A passage that fits a question.
+/// A search result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
-    /// The document.
     pub doc_id: String,
     /// `<doc>_chunk_<n>`.
     pub chunk_id: String,
@@ -49,20 +48,19 @@ pub struct Passage {
     pub chunk_index: u64,
     /// The number of tokens.
     pub chunk_size: u64,
-    /// The words.
     pub text: String,
-    /// How relevant it is, between 0 and 1 with four digits: 0 has nothing to do with the question.
+    /// The relevance, between 0 (unrelated) and 1, rounded to four digits.
     pub score: f64,
-    /// The place among all that was found, from 1.
+    /// The position among the results, from 1.
     pub rank: u32,
 }
 
 /// The search method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// By words alone: nothing here makes vectors.
+    /// Full-text search only, because there is no embedding model.
     Words,
-    /// By words and by vectors of this embedder.
+    /// Full-text search, and vector search with this embedding model.
     Hybrid(String),
 }
 
@@ -95,11 +93,11 @@ pub enum Reprocessing {
     Underway,
     /// The document is already indexed.
     Done,
-    /// Refused, because too many documents are waiting.
+    /// Rejected, because too many documents are waiting.
     Crowded,
 }
 
-/// Why nothing can be found.
+/// Why a search failed.
 #[derive(Debug, Error)]
 pub enum SearchError {
     /// There is no such knowledge base.
@@ -122,8 +120,8 @@ fn key(kb_id: &str, doc_id: &str) -> String {
 }
 
 impl Knowledge {
-    /// Knowledge in a database, with documents in a storage. Without an embedder, words alone are
-    /// searched.
+    /// Creates the knowledge bases of a database, with documents in a storage. Without an embedding
+    /// model, only full-text search is used.
     pub fn new(database: Database, storage: Storage, embedder: Option<Arc<dyn Embedder>>) -> Self {
         Self { database, storage, embedder, uploads: Arc::default() }
     }
@@ -136,27 +134,26 @@ impl Knowledge {
         }
     }
 
-    /// Wakes a worker of this process: there is something to read.
+    /// Wakes a worker of this process after an upload.
     pub fn notify(&self) {
         self.uploads.notify_one();
     }
 
-    /// Waits until there is something to read.
+    /// Waits until a document was uploaded.
     async fn uploaded(&self) {
         self.uploads.notified().await;
     }
 
-    /// Makes a knowledge base.
     pub async fn create(&self, name: &str, user: Option<i64>) -> Result<KnowledgeBase, StoreError> {
         self.database.knowledge().create(name, user).await
     }
 
-    /// All knowledge bases, newest first.
+    /// Returns all knowledge bases, newest first.
     pub async fn list(&self) -> Result<Vec<KnowledgeBase>, StoreError> {
         self.database.knowledge().list().await
     }
 
-    /// The knowledge base of an id or a name.
+    /// Finds a knowledge base by id or name.
     pub async fn resolve(
         &self,
         id_or_name: &str,
@@ -174,12 +171,11 @@ impl Knowledge {
         Ok(Some(Info { base, vectors, mode }))
     }
 
-    /// The documents of a knowledge base, newest first.
+    /// Returns the documents of a knowledge base, newest first.
     pub async fn documents(&self, kb_id: &str) -> Result<Vec<Document>, StoreError> {
         self.database.knowledge().documents(kb_id).await
     }
 
-    /// A document of a knowledge base.
     pub async fn document(
         &self,
         kb_id: &str,
@@ -188,7 +184,7 @@ impl Knowledge {
         self.database.knowledge().document(kb_id, doc_id).await
     }
 
-    /// The passages of a document in order, and how many there are.
+    /// Returns a page of a document's chunks in order, and how many chunks it has.
     pub async fn chunks(
         &self,
         kb_id: &str,
@@ -199,12 +195,12 @@ impl Knowledge {
         self.database.knowledge().chunks(kb_id, doc_id, limit, offset).await
     }
 
-    /// The bytes of a document as they were uploaded; `None` if they are gone.
+    /// Returns the uploaded bytes of a document; `None` if they are missing.
     pub async fn bytes(&self, kb_id: &str, doc_id: &str) -> Result<Option<Bytes>, StoreError> {
         self.storage.get(&key(kb_id, doc_id)).await
     }
 
-    /// Changes the name of a knowledge base or the size of its passages.
+    /// Changes the name or the chunk size of a knowledge base.
     pub async fn update(
         &self,
         kb_id: &str,
@@ -214,15 +210,16 @@ impl Knowledge {
         self.database.knowledge().update(kb_id, name, size).await
     }
 
-    /// Indexes all documents again, for example with another embedding model; gives their number.
+    /// Queues all documents for indexing, for example for another embedding model. Returns their
+    /// number.
     pub async fn index_again(&self, kb_id: &str) -> Result<u64, StoreError> {
         let documents = self.database.knowledge().index_again(kb_id).await?;
         self.notify();
         Ok(documents)
     }
 
-    /// Whether documents must be indexed again to be found: passages of another size, or vectors
-    /// of another model.
+    /// Whether documents must be indexed again, because the chunk size or the embedding model
+    /// changed.
     pub fn is_stale(&self, base: &KnowledgeBase) -> bool {
         let other_model = match (&base.embedder, &self.embedder) {
             (Some(there), Some(ours)) => there != ours.identity(),
@@ -236,7 +233,7 @@ impl Knowledge {
         self.database.knowledge().task(id).await
     }
 
-    /// Keeps a document, which will be read soon.
+    /// Stores a document and queues it for indexing.
     pub async fn add(
         &self,
         kb_id: &str,
@@ -251,7 +248,7 @@ impl Knowledge {
         }
         let id = Uuid::new_v4().to_string();
         let file_size = bytes.len() as u64;
-        // First the bytes: a worker of another process may take the task at once.
+        // Store the bytes first: a worker of another process may claim the task immediately.
         self.storage.put(&key(kb_id, &id), bytes).await?;
         let document = NewDocument { id: &id, kb_id, filename, file_size };
         match rows.add_document(document).await {
@@ -274,7 +271,7 @@ impl Knowledge {
         Ok(waiting >= limits::MAX_WAITING_DOCUMENTS)
     }
 
-    /// Removes a document from all indexes, and its bytes; false if there is none.
+    /// Deletes a document from all indexes, and its bytes. Returns false if it does not exist.
     pub async fn remove_document(&self, kb_id: &str, doc_id: &str) -> Result<bool, StoreError> {
         let removed = self.database.knowledge().delete_document(kb_id, doc_id).await?;
         if removed {
@@ -283,7 +280,7 @@ impl Knowledge {
         Ok(removed)
     }
 
-    /// Removes a knowledge base with all its documents; false if there is none.
+    /// Deletes a knowledge base with all its documents. Returns false if it does not exist.
     pub async fn remove_base(&self, kb_id: &str) -> Result<bool, StoreError> {
         let Some(documents) = self.database.knowledge().delete(kb_id).await? else {
             return Ok(false);
@@ -321,9 +318,9 @@ impl Knowledge {
         }))
     }
 
-    /// The passages of a knowledge base, named by id or name, that fit a question best.
+    /// Returns the passages of a knowledge base, given by id or name, that match a question best.
     ///
-    /// Falls back to keyword search if vector search is not available.
+    /// Uses only full-text search if vector search is not available.
     pub async fn search(
         &self,
         id_or_name: &str,
@@ -345,7 +342,7 @@ impl Knowledge {
         Ok(fuse::fuse_results(lists, question, limit as usize))
     }
 
-    /// The chunks whose vectors are nearest; `None` if vectors cannot be asked.
+    /// Returns the chunks with the nearest vectors; `None` if vector search is not available.
     async fn find_vector(
         &self,
         base: &KnowledgeBase,

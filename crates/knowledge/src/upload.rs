@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::extract::Format;
 use crate::limits;
 
-/// Why a document is not taken.
+/// Why a document is rejected.
 #[derive(Debug, Error)]
 pub enum UploadError {
     /// There is no such knowledge base.
@@ -22,7 +22,7 @@ pub enum UploadError {
     /// The name is invalid.
     #[error("Invalid file name: {0}.")]
     Name(#[from] NameError),
-    /// Too many of their owner's wait.
+    /// Too many documents of this owner are waiting.
     #[error(
         "{} documents are waiting to be read. Add more when some of them are done.",
         limits::MAX_WAITING_DOCUMENTS
@@ -36,7 +36,7 @@ pub enum UploadError {
 /// Why the name of a document is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// There is nothing, or blanks.
+    /// The name is empty or blank.
     #[error("it is empty")]
     Empty,
     /// The name is too long.
@@ -50,7 +50,7 @@ pub enum NameError {
     Control,
 }
 
-/// Holds the name of a document against the rules.
+/// Checks the name of a document.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     if name.trim().is_empty() {
         Err(NameError::Empty)
@@ -65,7 +65,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// Characters that are not seen, end a line, or turn the order of others around.
+/// Whether a character is invisible, ends a line or changes the text direction.
 fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61C}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'

@@ -31,7 +31,7 @@ impl fmt::Display for Severity {
 pub enum Safety {
     /// The fix does not change what the file means.
     Safe,
-    /// The fix is a guess that a person should review.
+    /// The fix is a guess that a user should review.
     Unsafe,
 }
 
@@ -76,7 +76,7 @@ impl Fix {
         Self { safety: Safety::Safe, edits }
     }
 
-    /// Creates a fix that a person should review.
+    /// Creates a fix that a user should review.
     pub fn unsafe_edits(edits: Vec<Edit>) -> Self {
         Self { safety: Safety::Unsafe, edits }
     }

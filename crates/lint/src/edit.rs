@@ -50,7 +50,8 @@ impl EditedText {
                 break;
             }
             if at < start + edit.text.len() {
-                // Inside replaced text, the result is as near as the old text allows.
+                // Inside of replaced text there is no exact offset, so the nearest one in the old
+                // text is returned.
                 return (edit.span.start + (at - start)).min(edit.span.end);
             }
             removed += edit.span.len();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_utf8_and_says_where() {
+    fn invalid_utf8_is_rejected_with_its_position() {
         let error = Source::from_bytes(b"ab\xffc".to_vec()).unwrap_err();
         assert_eq!(error, SourceError::NotUtf8 { offset: 2, utf16: false });
         let error = Source::from_bytes(b"\xff\xfea\0".to_vec()).unwrap_err();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_too_large() {
+    fn too_large_files_are_rejected() {
         let error = Source::from_bytes(vec![b'a'; MAX_FILE_BYTES + 1]).unwrap_err();
         assert!(matches!(error, SourceError::TooLarge { .. }));
     }

@@ -106,26 +106,26 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_can_be_seen() {
+    fn visible_characters_are_unchanged() {
         for text in ["", "plain", "Grüße, 世界 ☂\u{fe0f}", "e\u{301}"] {
             assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
         }
     }
 
     #[test]
-    fn shows_what_would_do_something() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("a\u{1b}[31mb\u{7}"), "a\\u{1b}[31mb\\u{7}");
         assert_eq!(visible("a\r\n\tb\u{9b}\u{85}"), "a\\r\\n\\tb\\u{9b}\\u{85}");
     }
 
     #[test]
-    fn lines_can_stay() {
+    fn line_breaks_can_be_kept() {
         assert_eq!(harmless("a\n\tb"), "a\n\tb");
         assert_eq!(harmless("a\n\u{202e}b\r\u{200b}"), "a\n\\u{202e}b\\r\\u{200b}");
     }
 
     #[test]
-    fn shows_what_would_hide() {
+    fn invisible_characters_are_escaped() {
         assert_eq!(visible("\u{202e}evil\u{2069}"), "\\u{202e}evil\\u{2069}");
         assert_eq!(visible("a\u{200b}b\u{feff}\u{e0041}"), "a\\u{200b}b\\u{feff}\\u{e0041}");
     }

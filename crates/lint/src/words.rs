@@ -5,17 +5,34 @@ const MAX_COMPARED_BYTES: usize = 128;
 
 /// Returns the word closest to `text`, if it is close enough to be a misspelling.
 pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if text.len() > MAX_COMPARED_BYTES {
-        return None;
-    }
-    let lower = text.to_lowercase();
+    misspellings(text, words).min_by_key(|(distance, _)| *distance).map(|(_, word)| word)
+}
+
+/// Returns at most `max` words that are close enough to `text`, the closest first.
+pub fn nearest_several<'a>(
+    text: &str,
+    words: impl IntoIterator<Item = &'a str>,
+    max: usize,
+) -> Vec<&'a str> {
+    let mut near: Vec<_> = misspellings(text, words).collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.into_iter().take(max).map(|(_, word)| word).collect()
+}
+
+/// Returns the words of which `text` may be a misspelling, with the number of differences.
+fn misspellings<'a>(
+    text: &str,
+    words: impl IntoIterator<Item = &'a str>,
+) -> impl Iterator<Item = (usize, &'a str)> {
+    let lower = (text.len() <= MAX_COMPARED_BYTES).then(|| text.to_lowercase());
     words
         .into_iter()
-        .map(|word| (strsim::damerau_levenshtein(&lower, &word.to_lowercase()), word))
+        .map_while(move |word| {
+            let distance = strsim::damerau_levenshtein(lower.as_deref()?, &word.to_lowercase());
+            Some((distance, word))
+        })
         // A one-letter word would match any other.
         .filter(|(distance, word)| *distance <= (word.len() / 3).max(1) && *distance < word.len())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
 }
 
 /// Joins words as `a`, `a and b` or `a, b and c`.
@@ -57,14 +74,21 @@ mod tests {
     }
 
     #[test]
-    fn only_near_words_are_near() {
+    fn only_similar_words_are_suggested() {
         assert_eq!(nearest("web-serch", ["limit", "web-search"]), Some("web-search"));
         assert_eq!(nearest("x", ["n"]), None);
         assert_eq!(nearest("else", ["limit", "query"]), None);
     }
 
     #[test]
-    fn a_text_longer_than_any_name_is_near_to_none() {
+    fn several_words_are_sorted_by_similarity() {
+        let tags = ["v1.9.0", "v2.0.1", "v2.0.0", "main", "v2.1.0-rc"];
+        assert_eq!(nearest_several("v2.0.0x", tags, 2), ["v2.0.0", "v2.0.1"]);
+        assert!(nearest_several("feature", tags, 5).is_empty());
+    }
+
+    #[test]
+    fn long_texts_get_no_suggestion() {
         assert_eq!(nearest(&"x".repeat(1_000_000), vec!["limit-of-the-query"; 200]), None);
     }
 }

@@ -1,4 +1,5 @@
-//! What the client can do, read leniently: a client that sends one odd capability still works.
+//! Reads the capabilities of the client. Invalid values are ignored, so that a client with one
+//! mistake still works.
 
 use std::path::PathBuf;
 
@@ -12,21 +13,21 @@ use crate::position::Encoding;
 #[expect(clippy::struct_excessive_bools, reason = "each is a capability of the protocol")]
 pub(crate) struct Client {
     pub(crate) encoding: Encoding,
-    /// It asks for diagnostics, so they are not pushed.
+    /// Whether the client requests diagnostics, so that they are not pushed.
     pub(crate) pulls_diagnostics: bool,
-    /// It asks again for diagnostics when the server says so.
+    /// Whether the client requests diagnostics again when the server asks for it.
     pub(crate) refreshes_diagnostics: bool,
     pub(crate) refreshes_hints: bool,
-    /// It asks for the edits of a code action when the user chooses it.
+    /// Whether the client requests the edits of a code action when the user chooses it.
     pub(crate) resolves_code_actions: bool,
-    /// It applies versioned edits of several files.
+    /// Whether the client applies versioned edits of several files.
     pub(crate) has_document_changes: bool,
     pub(crate) can_create_files: bool,
     pub(crate) can_rename_files: bool,
-    /// It asks the user about edits that need confirmation.
+    /// Whether the client asks the user about edits that need confirmation.
     pub(crate) confirms_changes: bool,
     pub(crate) registers_file_watchers: bool,
-    /// It shows code lenses with the commands of the editor extension.
+    /// Whether the client shows code lenses with the commands of the editor extension.
     pub(crate) shows_lenses: bool,
     pub(crate) folders: Vec<PathBuf>,
 }
@@ -75,7 +76,7 @@ fn folders(params: &Value) -> Vec<PathBuf> {
     root.or_else(root_path).into_iter().collect()
 }
 
-/// The path of a `file:` address.
+/// The path of a `file:` URL.
 pub(crate) fn path_of(uri: &Url) -> Option<PathBuf> {
     (uri.scheme() == "file").then(|| uri.to_file_path().ok()).flatten()
 }

@@ -103,8 +103,8 @@ fn in_frontmatter(
     }
 }
 
-/// The fields that the map at a path may have. At the top of a file of the base format, fields of
-/// other systems follow, because the file becomes one of theirs with the first such field.
+/// The fields that the map at a path may have. At the top of a file in the base format, fields of
+/// other systems follow, because adding such a field changes the dialect of the file.
 fn fields(dialect: Dialect, path: &[Step], text: &str, yaml: Span) -> Vec<Proposal> {
     let is_top = path.is_empty();
     let has = |key: &str| {

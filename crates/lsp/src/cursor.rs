@@ -1,4 +1,4 @@
-//! Finds out what the cursor is at in a frontmatter that is being typed.
+//! Finds the field or value at the cursor in a frontmatter that is being typed.
 //!
 //! Such a frontmatter often does not parse, so this reads lines and indentation, not the tree.
 
@@ -81,7 +81,7 @@ fn read_dashes<'a>(content: &'a str, indent: usize, levels: &mut Vec<Level>) -> 
     while let Some(inner) =
         rest.strip_prefix('-').filter(|rest| rest.is_empty() || rest.starts_with(' '))
     {
-        // A list may stand at the column of its key.
+        // A list may start in the same column as its key.
         levels.retain(|level| {
             level.column < column || level.column == column && level.step != Step::Item
         });
@@ -145,7 +145,7 @@ fn read_last(content: &str, start: usize, mut levels: Vec<Level>) -> Cursor {
 mod tests {
     use super::*;
 
-    /// What `|` is at: the path, the place, and the word before it.
+    /// The result for the cursor `¦`: the path, the place, and the word before it.
     fn at(yaml: &str) -> Option<(String, Place, String)> {
         let offset = yaml.find('¦')?;
         let text = yaml.replace('¦', "");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_are_told_apart() {
+    fn keys_and_values_are_distinguished() {
         assert_eq!(at("na¦"), found("", Place::Key, "na"));
         assert_eq!(at("name: x\n¦"), found("", Place::Key, ""));
         assert_eq!(at("name: x\neff¦\nb: c\n"), found("", Place::Key, "eff"));

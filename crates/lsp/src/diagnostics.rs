@@ -1,4 +1,4 @@
-//! Findings as the protocol expects them.
+//! Converts findings to diagnostics of the protocol.
 
 use lsp_types::{Code, CodeDescription, Diagnostic, DiagnosticSeverity, DiagnosticTag, Message};
 use savoir_lint::{Severity, Span, visible};
@@ -35,7 +35,7 @@ fn skill(state: &State, file: &OpenFile) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> =
         checked.diagnostics.iter().map(|found| of_finding(file, found)).collect();
     if let Some(problem) = &settings.problem {
-        // `savoir check` stops at such settings. The editor goes on with the defaults.
+        // `savoir check` fails with such settings; the editor continues with the defaults.
         let message = format!("the settings cannot be read, so the defaults apply: {problem}");
         let head = checked.reading.document.head_span();
         found.push(Diagnostic {

@@ -1,4 +1,5 @@
-//! What the server asks the program around it: settings, folders, and checks of other crates.
+//! Defines what the server needs from the program around it: settings, folders, and checks of other
+//! crates.
 
 use std::{
     ops::Range,
@@ -7,13 +8,13 @@ use std::{
 
 use savoir_skill::{Folder, check::Options};
 
-/// The program around the server. It answers as the command line does, so that the editor and
-/// `savoir check` report the same.
+/// The program around the server. It uses the same functions as the command line, so that the
+/// editor and `savoir check` report the same.
 pub trait Environment: Send + Sync {
     /// The settings of checks that apply in a folder, or why they cannot be read.
     fn check_options(&self, folder: &Path) -> Result<Options, String>;
 
-    /// Passes every SKILL.md below a folder to `found` until it returns `false`.
+    /// Calls `found` with every SKILL.md below a folder, until it returns `false`.
     fn find_skills(&self, root: &Path, found: &mut dyn FnMut(PathBuf) -> bool);
 
     /// Checks the settings of a project.
@@ -56,7 +57,7 @@ pub struct ListedSkill<'a> {
 pub struct Listing {
     /// The name of the agent.
     pub agent: String,
-    /// The text that stands for the description.
+    /// The text that is shown for the description.
     pub description: String,
     /// Whether the text is cut.
     pub is_cut: bool,

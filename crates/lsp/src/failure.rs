@@ -1,4 +1,4 @@
-//! Why a request failed.
+//! Defines why a request failed.
 
 use lsp_server::ErrorCode;
 use url::Url;
@@ -16,7 +16,8 @@ impl Failure {
         Self { code: code as i32, message: message.into() }
     }
 
-    /// A request that cannot be carried out, for a reason that the user should read.
+    /// Creates the error of a request that is valid but cannot be fulfilled. The user sees the
+    /// message.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::RequestFailed, message)
     }

@@ -1,4 +1,4 @@
-//! Decides which files the server looks at.
+//! Decides which files the server checks.
 
 use std::path::Path;
 

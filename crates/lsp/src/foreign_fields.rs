@@ -1,7 +1,7 @@
-//! Hints about fields that the dialect of a file does not define, with the systems that do.
+//! Finds fields that the dialect of a file does not define, with the systems that define them.
 //!
-//! Agents ignore such fields, so `savoir check` accepts them silently. In an editor the hint helps
-//! to see who reads what.
+//! Agents ignore such fields, so `savoir check` accepts them silently. In an editor, a hint shows
+//! which systems read the field.
 
 use savoir_lint::{Diagnostic, Span, visible, words};
 use savoir_skill::{Dialect, check::CheckedSkill};
@@ -15,7 +15,7 @@ pub(crate) struct ForeignField {
     pub(crate) message: String,
 }
 
-/// Codes of findings that already say that a field is unknown.
+/// Codes of findings that already report an unknown field.
 const UNKNOWN: [&str; 2] = ["unknown-field", "unknown-dialect"];
 
 pub(crate) fn find(checked: &CheckedSkill) -> Vec<ForeignField> {

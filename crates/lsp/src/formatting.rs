@@ -1,4 +1,4 @@
-//! Formatting: the safe fixes, written as small edits, so that nothing else moves.
+//! Formats a file by applying the safe fixes as small edits, so that other text does not move.
 
 use lsp_types::TextEdit;
 use savoir_lint::{Edit, Safety, Span};
@@ -59,7 +59,7 @@ pub(crate) fn differences(old: &str, new: &str) -> Vec<Edit> {
     if result == new { edits } else { vec![shortened(old, Span::new(0, old.len()), new)] }
 }
 
-/// The edit without the characters that stay at both ends.
+/// Shortens an edit to the characters that change.
 fn shortened(text: &str, span: Span, new: &str) -> Edit {
     let old = span.slice(text);
     let same = |mut pairs: Box<dyn Iterator<Item = (char, char)> + '_>| {
@@ -76,7 +76,7 @@ fn shortened(text: &str, span: Span, new: &str) -> Edit {
     let end = same(Box::new(old_rest.chars().rev().zip(new_rest.chars().rev())));
     let mut change = Span::new(span.start + start, span.end - end);
     let mut replacement = &new_rest[..new_rest.len() - end];
-    // An edit that begins between the two bytes of a line end is not a position of the protocol.
+    // A position between the two bytes of a line end does not exist in the protocol.
     if splits_line_end(text, change.start) || splits_line_end(text, change.end) {
         change = span;
         replacement = new;

@@ -1,4 +1,4 @@
-//! Explains what is under the pointer.
+//! Explains the element under the pointer.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ use crate::{
     state::{State, read_text},
 };
 
-/// Largest file whose tokens are counted for a hover.
+/// Maximum size of a file whose tokens are counted for a hover.
 const MAX_COUNTED_BYTES: u64 = 1024 * 1024;
 
-/// Agents of one dialect that are named; there may be dozens.
+/// Maximum number of agents of one dialect that are named; there may be dozens.
 const MAX_NAMED_AGENTS: usize = 4;
 
 pub(crate) fn at(state: &State, file: &OpenFile, position: Position) -> Option<Hover> {

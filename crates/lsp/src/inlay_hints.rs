@@ -1,4 +1,4 @@
-//! Hints inside of the text: what a skill costs in tokens, and where agents cut its description.
+//! Shows hints in the text: what a skill costs in tokens, and where agents cut its description.
 
 use lsp_types::{InlayHint, InlayHintKind, Label, Tooltip};
 use savoir_lint::{Span, visible, words};
@@ -31,21 +31,21 @@ fn hint(file: &OpenFile, offset: usize, label: String, tooltip: &str) -> (usize,
     (offset, hint)
 }
 
-/// The tokens of the description, which every session pays.
+/// The hint with the tokens of the description, which are part of every session.
 fn description(file: &OpenFile, checked: &CheckedSkill) -> Option<(usize, InlayHint)> {
     let entries = checked.reading.document.entries();
     let entry = entries.iter().find(|entry| entry.key == "description")?;
     let tokens = estimate_tokens(entry.value.text()?);
     let label = format!("about {tokens} tokens in every session");
     let tooltip = "Agents show the description of every installed skill to their model.";
-    // Behind the key: the end of a long value may be out of sight.
+    // After the key, because the end of a long value may be out of sight.
     let after_colon = entry.key_span.end + 1;
     let at =
         if file.text().is_char_boundary(after_colon) { after_colon } else { entry.key_span.end };
     Some(hint(file, at, label, tooltip))
 }
 
-/// The tokens of the body, which a session pays when it uses the skill.
+/// The hint with the tokens of the body, which a session uses when it loads the skill.
 fn body(file: &OpenFile, checked: &CheckedSkill) -> Option<(usize, InlayHint)> {
     let document = &checked.reading.document;
     let close = document.layout().closed_block()?.close?;
@@ -83,13 +83,13 @@ fn cut_at(listing: &Listing, text: &str, span: Span, source: &str) -> Option<usi
         return None;
     }
     let shown = listing.description.trim_end_matches(['…', '.']).trim_end();
-    // Agents escape and trim, so count what both have in common.
+    // Agents escape and trim the description, so only the common prefix is counted.
     let same = shown.chars().zip(text.trim_start().chars()).take_while(|(a, b)| a == b).count();
     (same > 0).then(|| offset_of_character(span.slice(source), same) + span.start)
 }
 
-/// The offset in a written value of the character `count` of its text: quotes, escapes and the
-/// indentation of folded lines are written, but are not in the text.
+/// Converts an index in the text of a value to an offset in its source, which also contains quotes,
+/// escapes and the indentation of folded lines.
 fn offset_of_character(written: &str, count: usize) -> usize {
     let mut seen = 0;
     let mut in_blank = true;

@@ -1,4 +1,5 @@
-//! Lines above a skill to run, render or evaluate it. The editor carries them out, after a click.
+//! Shows code lenses above a skill to run, render or evaluate it. The editor runs them after a
+//! click.
 
 use lsp_types::{CodeLens, Command};
 use savoir_lint::Span;
@@ -6,7 +7,7 @@ use serde_json::json;
 
 use crate::{open_file::OpenFile, state::State};
 
-/// Files with evaluations of a skill, which make the lens to evaluate useful.
+/// Evaluation files of a skill; only with them, the lens for evaluating is shown.
 const EVALUATIONS: [&str; 2] = ["evals/evals.json", "evals.json"];
 
 pub(crate) fn of(state: &State, file: &OpenFile) -> Vec<CodeLens> {

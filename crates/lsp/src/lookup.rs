@@ -1,4 +1,4 @@
-//! Finds what is at an offset of a SKILL.md that was read: a field, a placeholder, a link.
+//! Finds the element at an offset of a parsed SKILL.md: a field, a placeholder, a link.
 
 use std::path::PathBuf;
 
@@ -136,7 +136,7 @@ pub(crate) enum LinkTarget {
     Address(String),
 }
 
-/// Longest path in backticks that may name a file.
+/// Maximum length of a path in backticks that may name a file.
 const MAX_PATH_BYTES: usize = 256;
 
 /// Links, and paths in backticks that name a file of the skill.

@@ -26,7 +26,7 @@ pub(crate) struct Mention {
     pub(crate) certainty: Certainty,
 }
 
-/// Whether a text surely means the skill.
+/// Whether a text certainly refers to the skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certainty {
     /// A path, a setting, or the name of the skill itself.

@@ -34,7 +34,7 @@ fn is_web(address: &Url) -> bool {
     matches!(address.scheme(), "http" | "https" | "mailto")
 }
 
-/// Where what is at a position is defined: a file, an input, or a skill.
+/// The definition of the element at a position: a file, an input, or a skill.
 pub(crate) fn definition(state: &State, file: &OpenFile, position: Position) -> Vec<Location> {
     let offset = file.offset(position);
     if let Some(checked) = state.checked(file) {

@@ -86,12 +86,12 @@ impl OpenFile {
         self.forget_check();
     }
 
-    /// Makes the next question check the file again, because a setting changed.
+    /// Clears the check, because a setting changed; the next request checks the file again.
     pub(crate) fn forget_check(&mut self) {
         self.checked = OnceCell::new();
     }
 
-    /// Makes the next check list the folder again.
+    /// Clears the list of files, so that the next check lists the folder again.
     pub(crate) fn forget_folder(&mut self) {
         self.folder = RefCell::new(None);
         self.forget_check();

@@ -1,4 +1,4 @@
-//! Renames a skill: its name, its folder, and every place that names it; and inputs of a skill.
+//! Renames a skill (its name, its folder, and every mention of it) or an input of a skill.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,10 +25,10 @@ use crate::{
     state::State,
 };
 
-/// Marks edits of words that may mean something else. The client asks the user about them.
+/// Marks edits of words that may not refer to the skill. The client asks the user about them.
 const UNSURE: &str = "mention";
 
-/// What can be renamed at a position.
+/// Returns the element that can be renamed at a position.
 pub(crate) fn prepare(
     state: &State,
     file: &OpenFile,
@@ -198,8 +198,8 @@ fn renamed_file(state: &State, file: &OpenFile, name: &str) -> Result<std::path:
     }
 }
 
-/// Leaves out what must stay: other skills of the same name, and words that the client would change
-/// without asking.
+/// Removes mentions that must not be changed: other skills with the same name, and words that the
+/// client would change without asking the user.
 fn keep_renamed(found: &mut FileMentions, skill: &Path, confirms: bool) {
     let own = mentions::name_field(&found.text).map(|own| own.span);
     let is_renamed = found.path == skill;
@@ -214,7 +214,7 @@ fn keep_renamed(found: &mut FileMentions, skill: &Path, confirms: bool) {
 /// Edits by file, with the version of an open file.
 struct Changes(BTreeMap<Url, (Option<i32>, Vec<GradedEdit>)>);
 
-/// An edit, and whether its place surely means the skill.
+/// An edit, and whether its text certainly refers to the skill.
 type GradedEdit = (TextEdit, Certainty);
 
 fn edits_of(state: &State, files: &[FileMentions], old: &str, new: &str) -> Changes {

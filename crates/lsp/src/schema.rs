@@ -1,4 +1,4 @@
-//! The fields of all dialects, read from their JSON Schemas.
+//! Reads the fields of all dialects from their JSON Schemas.
 
 use std::sync::OnceLock;
 

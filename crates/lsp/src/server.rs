@@ -36,7 +36,7 @@ use crate::{
 pub enum Ending {
     /// The client sent `shutdown`.
     Shutdown,
-    /// The client ended without it.
+    /// The client disconnected without `shutdown`.
     Disconnected,
 }
 
@@ -47,8 +47,8 @@ pub fn serve(
     environment: Arc<dyn Environment>,
 ) -> io::Result<Ending> {
     let (sender, receiver) = mpsc::sync_channel(MAX_QUEUED_MESSAGES);
-    // The thread ends with the input. It is not joined: after `exit` the client may keep its end of
-    // the pipe open.
+    // The thread ends with the input. It is not joined, because the client may keep its end of the
+    // pipe open after `exit`.
     thread::Builder::new().name("reader".to_owned()).spawn(move || {
         let mut input = input;
         while let Ok(Some(received)) = transport::read(&mut input) {
@@ -69,7 +69,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Takes what has arrived, without waiting.
+    /// Adds received messages to the queue, without waiting.
     fn fill(&mut self) {
         while self.waiting.len() < MAX_QUEUED_MESSAGES
             && let Ok(received) = self.receiver.try_recv()
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Adds a message. A cancellation takes effect at once, if its request still waits.
+    /// Adds a message. A cancellation removes its request if that still waits.
     fn push(&mut self, received: Received) {
         if let Received::Message(Message::Notification(notification)) = &received
             && notification.method == "$/cancelRequest"
@@ -102,11 +102,11 @@ struct Server<'a> {
     queue: Queue,
     output: &'a mut dyn Write,
     environment: Arc<dyn Environment>,
-    /// Nothing before `initialize`.
+    /// `None` before `initialize`.
     state: Option<State>,
     /// Files whose diagnostics must be sent again.
     outdated: BTreeSet<Url>,
-    /// Requests that the server sent.
+    /// The number of requests that the server has sent.
     requests: i32,
 }
 
@@ -134,14 +134,14 @@ impl Server<'_> {
                         return Ok(ending);
                     }
                 }
-                // Answers to requests of the server carry nothing that it needs.
+                // Responses to requests of the server contain no data that it needs.
                 Received::Message(Message::Response(_)) => {}
             }
         }
     }
 
-    /// The next message. Diagnostics are sent when nothing else waits, so that a burst of edits is
-    /// checked once.
+    /// Returns the next message. Diagnostics are sent only when no message waits, so that several
+    /// quick edits are checked once.
     fn receive(&mut self) -> io::Result<Option<Received>> {
         self.queue.fill();
         if self.queue.waiting.is_empty() {
@@ -189,7 +189,7 @@ impl Server<'_> {
                 Err(Failure::new(ErrorCode::InvalidRequest, "the server is shut down"))
             }
             (_, Some(state)) => {
-                // A defect in one request must not end the server with all its state.
+                // A panic in one request must not end the server, which would lose its state.
                 let answered =
                     catch_unwind(AssertUnwindSafe(|| requests::answer(state, method, params)));
                 answered.unwrap_or_else(|_| {
@@ -242,7 +242,8 @@ impl Server<'_> {
         }
     }
 
-    /// Starts the walk over the workspace, and asks to be told about changed files.
+    /// Starts the search for skills in the workspace, and registers for notifications about changed
+    /// files.
     fn initialized(&mut self) -> io::Result<()> {
         let Some(state) = &self.state else { return Ok(()) };
         state.index.start(Arc::clone(&state.environment), state.folders.clone());
@@ -253,7 +254,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Sends the diagnostics of files that changed, unless the client asks for them.
+    /// Sends the diagnostics of changed files, unless the client requests them itself.
     fn publish(&mut self) -> io::Result<()> {
         let outdated = std::mem::take(&mut self.outdated);
         let Some(state) = &self.state else { return Ok(()) };
@@ -279,8 +280,8 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Asks the client to ask again. It does so by itself after a change of the file itself, so
-    /// this is only needed when something else changed.
+    /// Asks the client to request diagnostics again. A client does so by itself after a change of
+    /// the file, so this is only needed when something else changed.
     fn refresh(&mut self) -> io::Result<()> {
         let Some(state) = &mut self.state else { return Ok(()) };
         let wanted = std::mem::take(&mut state.needs_refresh);

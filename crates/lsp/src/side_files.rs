@@ -44,7 +44,7 @@ fn agent(file: &OpenFile) -> Vec<FileProblem> {
 fn settings(state: &State, file: &OpenFile) -> Vec<FileProblem> {
     let path = file.path.clone().unwrap_or_else(|| "savoir.toml".into());
     let mut problems = state.environment.check_settings(&path, file.text());
-    // A file that is not TOML is one problem, not two.
+    // Invalid TOML is reported as one problem, not twice.
     if problems.is_empty() {
         let (name, text) = (name(file), file.text());
         let manifest = Manifest::parse(&name, text).map(drop);
@@ -84,17 +84,17 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
     start + at.map_or(rest.len(), |(at, _)| bom + at)
 }
 
-/// Whether a JSON file in a folder `workflows` is a workflow of Savoir: other programs keep theirs
-/// in folders of this name, too.
+/// Whether a JSON file in a folder `workflows` is a workflow of Savoir. Other programs use folders
+/// with this name, too.
 fn is_workflow(text: &str) -> bool {
     ["\"nodes\"", "\"graph_data\"", "\"workflow\""].iter().any(|key| text.contains(key))
 }
 
-/// Checks the evaluations of a skill as `savoir check` does, with the text of the editor. Other
-/// programs have files of this name, too, so the skill must be there.
+/// Checks the evaluations of a skill like `savoir check`, with the text in the editor. Other
+/// programs use files with this name, too, so the skill must exist.
 fn evals(state: &State, file: &OpenFile) -> Vec<FileProblem> {
     let Some(path) = file.path.as_deref() else { return Vec::new() };
-    // A check of selected rules does not look at evaluations.
+    // A check of selected rules does not check evaluations.
     if !state.settings(Some(path)).options.select.is_empty() {
         return Vec::new();
     }
@@ -122,7 +122,8 @@ fn skill_of_evals(path: &Path) -> Option<&Path> {
         .then_some(root)
 }
 
-/// A folder in which one file has the text of the editor, and the path of that file in it.
+/// A folder in which one file has the text of the editor, and the path of that file inside the
+/// folder.
 fn with_text(root: &Path, path: &Path, text: &str) -> Option<(Folder, String)> {
     let disk = Folder::open(root).ok()?;
     let relative = path.strip_prefix(root).ok()?.to_str()?.replace('\\', "/");

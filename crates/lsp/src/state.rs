@@ -1,4 +1,5 @@
-//! The state of the server: open files, workspace folders, settings, and the index of skills.
+//! Defines the state of the server: open files, workspace folders, settings, and the index of
+//! skills.
 
 use std::{
     cell::RefCell,
@@ -19,7 +20,8 @@ pub(crate) struct State {
     pub(crate) files: HashMap<Url, OpenFile>,
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) index: Arc<Index>,
-    /// Something other than the text of an open file changed, so the client must ask again.
+    /// Whether something other than the text of an open file changed, so that the client must
+    /// request diagnostics again.
     pub(crate) needs_refresh: bool,
     /// Settings by the folder in which they were looked up.
     settings: RefCell<HashMap<PathBuf, Rc<Settings>>>,
@@ -56,8 +58,8 @@ impl State {
         file.checked(&self.settings(file.path.as_deref()).options)
     }
 
-    /// The settings for a file: those that `savoir check` finds when it is started in the workspace
-    /// folder of the file, or beside the file if it is in none.
+    /// The settings for a file: those that `savoir check` would use in the workspace folder of the
+    /// file, or in the file's own folder if it is in no workspace folder.
     pub(crate) fn settings(&self, path: Option<&Path>) -> Rc<Settings> {
         let folder = self.settings_folder(path);
         if let Some(settings) = self.settings.borrow().get(&folder) {
@@ -85,7 +87,7 @@ impl State {
         containing.max_by_key(|folder| folder.as_os_str().len()).map(PathBuf::as_path)
     }
 
-    /// Reads settings again and checks open files again.
+    /// Clears the settings and the checks of open files.
     pub(crate) fn forget_settings(&mut self) {
         self.settings.borrow_mut().clear();
         self.files.values_mut().for_each(OpenFile::forget_check);

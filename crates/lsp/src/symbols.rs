@@ -1,4 +1,4 @@
-//! The outline of a SKILL.md: its fields and its headings.
+//! Builds the outline of a SKILL.md: its fields and its headings.
 
 use lsp_types::{DocumentSymbol, SymbolKind};
 use savoir_lint::{Span, visible};
@@ -43,7 +43,7 @@ fn named_item(file: &OpenFile, item: &Node) -> Option<DocumentSymbol> {
     Some(symbol(file, (text, detail), SymbolKind::Variable, spans, Vec::new()))
 }
 
-/// Headings as a tree: each contains those of deeper levels up to the next of its own.
+/// Headings as a tree: each contains the following ones of deeper levels.
 fn sections(file: &OpenFile, headings: &[Heading], end: usize) -> Vec<DocumentSymbol> {
     let mut symbols = Vec::new();
     let mut rest = headings;
@@ -68,7 +68,7 @@ fn symbol(
     (whole, selection): (Span, Span),
     children: Vec<DocumentSymbol>,
 ) -> DocumentSymbol {
-    // The selection must be inside of the whole.
+    // The protocol requires that the range contains the selection.
     let whole = Span::new(whole.start.min(selection.start), whole.end.max(selection.end));
     #[expect(deprecated, reason = "the field has no default")]
     DocumentSymbol {

@@ -1,7 +1,8 @@
 //! Reads and writes the messages of the protocol.
 //!
-//! `lsp_server` can do so, too, but its reader ends at the first message that is not valid. Editors
-//! and proxies do send such messages, and a server that ends loses the state of all open files.
+//! The crate `lsp_server` could do this, too, but its reader ends at the first invalid message.
+//! Editors and proxies do send such messages, and a server that ends loses the state of all open
+//! files.
 
 use std::io::{self, BufRead, Read as _, Write};
 
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::limits::{MAX_HEADER_BYTES, MAX_MESSAGE_BYTES};
 
-/// What a client sent.
+/// A message of the client.
 #[derive(Debug)]
 pub(crate) enum Received {
     Message(Message),
-    /// A message that cannot be used: the id of its request, if it has one, and the reason.
+    /// An invalid message: the id of its request, if it has one, and the reason.
     Malformed {
         id: Value,
         code: i32,
@@ -66,8 +67,8 @@ fn parse(content: &[u8]) -> Received {
     }
 }
 
-/// The id of a request that looks like a notification, because its id is of another type. Its
-/// client would wait for an answer.
+/// The id of a request whose id has an invalid type, so that it was parsed as a notification. Its
+/// client would wait for a response.
 fn unusable_id(message: &Message, content: &[u8]) -> Option<Value> {
     #[derive(serde::Deserialize)]
     struct OnlyId {
@@ -79,8 +80,8 @@ fn unusable_id(message: &Message, content: &[u8]) -> Option<Value> {
     serde_json::from_slice::<OnlyId>(content).ok()?.id
 }
 
-/// Reads headers up to the blank line and returns the length of the content. Lines that are not
-/// headers are skipped, so that output of a wrapper script does no harm.
+/// Reads headers up to the blank line, and returns the length of the content. Other lines are
+/// skipped, so that output of a wrapper script is harmless.
 fn read_headers(input: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut length = None;
     loop {
@@ -111,7 +112,7 @@ pub(crate) fn write(output: &mut dyn Write, message: &Message) -> io::Result<()>
     write_value(output, &value)
 }
 
-/// Answers a message that could not be read, whose id may be missing.
+/// Responds to an invalid message, whose id may be missing.
 pub(crate) fn write_problem(
     output: &mut dyn Write,
     id: &Value,

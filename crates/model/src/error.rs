@@ -67,7 +67,7 @@ impl ModelError {
     pub fn help(&self) -> Option<String> {
         match self {
             Self::NoProvider => Some(
-                "set one in a line: OPENAI_API_KEY=… or ANTHROPIC_API_KEY=… or \
+                "set an environment variable: OPENAI_API_KEY=…, ANTHROPIC_API_KEY=… or \
                  OLLAMA_HOST=http://127.0.0.1:11434"
                     .to_owned(),
             ),
@@ -93,7 +93,7 @@ impl ModelError {
                 Some("check that the address belongs to a server of this kind".to_owned())
             }
             Self::TooManyCalls { .. } => {
-                Some("ask for less at once, or use another model".to_owned())
+                Some("ask for fewer actions in one message, or use another model".to_owned())
             }
             Self::Setting(_) | Self::Local(_) => None,
         }

@@ -20,7 +20,7 @@ pub(crate) const MAX_TRIES: u32 = 3;
 /// Pause before the first retry; each further pause is twice as long.
 pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 
-/// Longest `Retry-After` that is waited for; a longer one is reported as an error at once.
+/// Longest `Retry-After` that is waited for; a longer one is reported as an error immediately.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(20);
 
 /// Bytes of one line or event of a stream. It may contain a whole tool call; usually it has a few

@@ -8,7 +8,7 @@ use std::{
 use futures::future::join_all;
 use tokio::sync::Mutex;
 
-use crate::{Embedder, LanguageModel, ModelError, ProviderSettings, limits};
+use crate::{Embedder, LanguageModel, ModelError, ProviderKind, ProviderSettings, limits};
 
 /// A configured provider.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Models {
     providers: Vec<Provider>,
     /// Providers that were added while the program runs. Clones share them.
     added: Arc<RwLock<Vec<Provider>>>,
+    /// The server on this machine, which is used only if its name is given.
+    local: Option<Provider>,
     embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -83,6 +85,14 @@ impl Models {
         Ok(())
     }
 
+    /// Makes `ollama:MODEL` work without configuration, with the default address of Ollama.
+    pub fn allow_local_ollama(&mut self) -> Result<(), ModelError> {
+        let kind = ProviderKind::Ollama;
+        let client = ProviderSettings::new(kind.name(), kind).client()?;
+        self.local = Some(Provider::new(kind.name(), client, None));
+        Ok(())
+    }
+
     /// Whether a provider of this name is configured, apart from the added ones.
     pub fn is_configured(&self, name: &str) -> bool {
         find(&self.providers, name).is_some()
@@ -116,18 +126,17 @@ impl Models {
     /// Ollama models contain colons.
     pub async fn choose(&self, name_or_default: Option<&str>) -> Result<ChosenModel, ModelError> {
         let providers = self.all();
-        let first = providers.first().ok_or(ModelError::NoProvider)?;
-        let (provider, model) =
-            match name_or_default.filter(|name_or_default| !name_or_default.is_empty()) {
-                None => (first, None),
-                Some(name_or_default) => match name_or_default.split_once(':') {
-                    Some((name, model)) => match find(&providers, name) {
-                        Some(provider) => (provider, Some(model.to_owned())),
-                        None => (first, Some(name_or_default.to_owned())),
-                    },
-                    None => (first, Some(name_or_default.to_owned())),
-                },
-            };
+        let wanted = name_or_default.filter(|wanted| !wanted.is_empty());
+        let named = wanted.and_then(|wanted| {
+            let (name, model) = wanted.split_once(':')?;
+            let local = || self.local.as_ref().filter(|local| local.name == name);
+            Some((find(&providers, name).or_else(local)?, Some(model.to_owned())))
+        });
+        let (provider, model) = match (named, providers.first()) {
+            (Some(named), _) => named,
+            (None, Some(first)) => (first, wanted.map(str::to_owned)),
+            (None, None) => return Err(ModelError::NoProvider),
+        };
         let model = match model.filter(|model| !model.is_empty()) {
             Some(model) => model,
             None => default_model_of(provider).await?,

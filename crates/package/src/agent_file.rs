@@ -1,4 +1,4 @@
-//! `AGENT.yaml`: an agent that is put together from skills.
+//! `AGENT.yaml`: an agent that is assembled from skills.
 //!
 //! ```yaml
 //! name: gaia-agent
@@ -9,9 +9,9 @@
 //! model: {default: Qwen3.5-35B, minimum: ">=7B", context: ">=32K"}
 //! ```
 //!
-//! `gaia-agent.yaml` has sets of skills besides, of which one is active.
+//! `gaia-agent.yaml` can also define sets of skills, of which one is active.
 //!
-//! [`assemble`] puts an agent together from [`LocalSkills`], and says what is wrong with the result.
+//! [`assemble`] assembles an agent from [`LocalSkills`], and reports problems with the result.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +48,7 @@ pub use composition::{ComposedSkill, Composition};
 pub use minimum::{Minimum, MinimumError};
 pub use model::{Constraint, Model, Quantity, Status};
 
-/// Its names, the usual one first.
+/// The accepted file names, the usual one first.
 pub const FILES: [&str; 2] = ["AGENT.yaml", "gaia-agent.yaml"];
 
 /// GAIA reads its files with PyYAML.
@@ -59,58 +59,53 @@ const KEYS: [&str; 7] =
 const SKILL_KEYS: [&str; 3] = ["name", "version", "required"];
 const MODEL_KEYS: [&str; 3] = ["default", "minimum", "context"];
 
-/// An agent.
+/// The content of an agent file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentFile {
-    /// The file, as it is named to people.
+    /// The path of the file, as shown to users.
     pub file: String,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: Option<Version>,
-    /// What it is for.
     pub description: Option<String>,
-    /// Skills that it always has.
+    /// Skills that the agent always has.
     pub skills: Vec<AgentSkill>,
-    /// Sets of skills, of which it has one.
+    /// Sets of skills, of which one is active.
     pub sets: BTreeMap<String, Vec<AgentSkill>>,
-    /// The set that it has unless another one is named.
+    /// The set that is active unless another one is requested.
     pub default_set: Option<String>,
-    /// The model that it wants.
     pub model: RequestedModel,
-    /// What was probably meant otherwise.
+    /// Problems that are not errors, such as misspelled keys.
     pub warnings: Vec<ContentError>,
 }
 
-/// A skill of an agent.
+/// A skill that an agent file requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSkill {
-    /// Its name, and the versions that will do.
+    /// The name and the accepted versions.
     pub skill: SkillRef,
-    /// Whether the agent can do without.
+    /// Whether the agent requires the skill.
     pub need: Necessity,
-    /// Where it stands.
+    /// The position in the file.
     pub place: FilePosition,
 }
 
-/// The model that an agent wants. All of it is advice.
+/// The model that an agent requests. Unmet requirements are only reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestedModel {
-    /// The model that it was made for.
+    /// The model that the agent was made for.
     pub default: Option<String>,
-    /// The fewest parameters.
+    /// Minimum number of parameters.
     pub minimum: Option<Minimum>,
-    /// The smallest context, in tokens.
+    /// Minimum context size, in tokens.
     pub context: Option<Minimum>,
 }
 
-/// Why no set of skills is active.
+/// The reason why no set of skills is active.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SetError {
-    /// There is no set of that name.
     #[error("{file} has no set of skills `{name}`{}", list_sets(sets))]
     Unknown { file: String, name: String, sets: Vec<String> },
-    /// There are several, and none is named.
+    /// There are several sets, and none was chosen.
     #[error("{file} has several sets of skills and no `default_skill_set`{}", list_sets(sets))]
     Ambiguous { file: String, sets: Vec<String> },
 }
@@ -120,19 +115,19 @@ fn list_sets(sets: &[String]) -> String {
     if sets.is_empty() { String::new() } else { format!(": choose {}", words::or(&sets)) }
 }
 
-/// The file of an agent in a folder.
+/// Returns the path of the agent file in a folder, if there is one.
 pub fn find(folder: &Path) -> Option<PathBuf> {
     FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
 impl AgentFile {
-    /// Reads the file, or nothing if it is not there.
+    /// Reads the file; returns `None` if it does not exist.
     pub fn read(path: &Path) -> Result<Option<Self>, FileError> {
         let Some(text) = text_file::read(path, MAX_MANIFEST_BYTES)? else { return Ok(None) };
         Ok(Some(Self::parse(&path.display().to_string(), &text)?))
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, ContentError> {
         let text = Text { file, text };
         let tree = Tree::parse(text.text)
@@ -152,8 +147,8 @@ impl AgentFile {
         Ok(agent)
     }
 
-    /// The skills of the agent with one of its sets: the named one, else the default, else the only
-    /// one that there is.
+    /// Returns the skills of the agent with one of its sets: the given one, else the default, else
+    /// the only one.
     pub fn composition(&self, set: Option<&str>) -> Result<Composition, SetError> {
         let set = self.active_set_name(set)?;
         let chosen = set.and_then(|set| self.sets.get(set)).map_or(&[][..], Vec::as_slice);
@@ -188,7 +183,7 @@ impl AgentFile {
         }
     }
 
-    /// What the resolver is asked for.
+    /// Returns the requirements for the resolver.
     pub fn roots(&self, set: Option<&str>) -> Result<Vec<Root>, SetError> {
         let file = Path::new(&self.file).file_name().unwrap_or_default();
         let asker = RootRequest::AgentFile(file.to_string_lossy().into_owned());
@@ -244,7 +239,7 @@ impl AgentFileReader<'_> {
         })
     }
 
-    /// The entries of a list, none of which is there twice.
+    /// Reads a list of skills; rejects duplicates.
     fn skills(&mut self, list: &Node) -> Result<Vec<AgentSkill>, ContentError> {
         if list.is_null(YAML) {
             return Ok(Vec::new());
@@ -350,7 +345,7 @@ impl AgentFileReader<'_> {
         })
     }
 
-    /// A string that is not empty.
+    /// Reads a string that is not empty.
     fn string(&self, node: &Node) -> Result<String, ContentError> {
         let text = node.string(YAML).filter(|text| !text.trim().is_empty());
         text.map(str::to_owned).ok_or_else(|| {
@@ -360,7 +355,8 @@ impl AgentFileReader<'_> {
         })
     }
 
-    /// Warns of keys that look like others. Keys that do not are somebody else's.
+    /// Warns of unknown keys that resemble known ones. Other unknown keys may belong to other
+    /// programs.
     fn warn_of_unknown_keys(&mut self, node: &Node, known: &[&str]) {
         for entry in node.entries().unwrap_or_default() {
             let key = entry.key.as_str();

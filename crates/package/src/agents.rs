@@ -1,4 +1,4 @@
-//! The agents that read skills, and the folders in which they look.
+//! The agents that Savoir knows, and the folders in which they look for skills.
 //!
 //! To add an agent, add a line to `agents/table.rs`.
 
@@ -19,42 +19,41 @@ pub use folder_hints::{PLUGIN_FOLDER, hint_at, hint_of_path, is_in_plugin, plugi
 /// A program that reads skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// The word that users type, such as `claude-code`.
+    /// The id that users type, such as `claude-code`.
     pub id: &'static str,
-    /// Other words for it.
+    /// Other accepted ids.
     pub aliases: &'static [&'static str],
-    /// Its name.
+    /// The display name.
     pub title: &'static str,
     /// Its folders in a project. Skills are written to the first.
     pub project: &'static [&'static str],
     /// Its folders outside of projects. Skills are written to the first.
     pub user: &'static [UserFolder],
-    /// Where earlier releases of it kept their skills: read, and written to where only the home of
-    /// such a release is there.
+    /// The folders of earlier releases. They are read, and written to if only the home folder of
+    /// such a release exists.
     pub former: &'static [UserFolder],
-    /// Folders of others that it reads, too.
+    /// Folders of other agents that it also reads.
     pub also_reads: &'static [SharedFolder],
-    /// The dialect that it understands best.
+    /// The dialect that it supports best.
     pub dialect: Dialect,
-    /// What it does with two skills of one name.
+    /// What it does with two skills of the same name.
     pub precedence: Precedence,
-    /// How to know that it is in use. Where there are none, its own folders are the signs.
+    /// How to detect that the agent is in use. If empty, its own folders are checked.
     pub signs: &'static [UsageSign],
-    /// How deep its skills may lie.
+    /// How deep its skills may be nested.
     pub depth: Depth,
 }
 
 /// A folder outside of projects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserFolder {
-    /// What its path begins with.
     pub base: FolderBase,
-    /// The rest of its path.
+    /// The path below the base.
     pub path: &'static str,
 }
 
 impl UserFolder {
-    /// Whether it belongs to no agent in particular.
+    /// Whether several agents use the folder.
     fn is_shared(self) -> bool {
         matches!(
             (self.base, self.path),
@@ -63,93 +62,89 @@ impl UserFolder {
     }
 }
 
-/// What the path of a folder outside of projects begins with.
+/// The base of a folder outside of projects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderBase {
-    /// The user's home.
+    /// The user's home folder.
     Home,
     /// `$XDG_CONFIG_HOME`, else `~/.config`.
     Config,
-    /// A variable that names a folder, else a folder in the user's home.
+    /// An environment variable that contains a path, else a folder in the home folder.
     Variable {
-        /// The variable.
         name: &'static str,
-        /// The folder below the home where it is not set.
+        /// The folder below the home folder if the variable is not set.
         otherwise: &'static str,
     },
-    /// The root of the system: what administrators provide.
+    /// The root of the file system, for skills that administrators provide.
     System,
 }
 
-/// A folder of others.
+/// A folder of another agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedFolder {
-    /// In a project.
     Project(&'static str),
-    /// Elsewhere.
+    /// Outside of projects.
     User(UserFolder),
 }
 
-/// What an agent does with two skills of one name.
+/// What an agent does with two skills of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precedence {
-    /// The one in the project wins.
+    /// The skill in the project wins.
     ProjectFirst,
-    /// The one in the project wins, then the one in a folder that agents share, then its own.
+    /// The skill in the project wins, then the one in the shared folder, then the one in the
+    /// agent's own folder.
     SharedFirst,
-    /// The one in the user's home wins.
+    /// The skill in the user's home folder wins.
     UserFirst,
     /// Both are shown.
     Both,
 }
 
-/// What tells that an agent is in use.
+/// A sign that an agent is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageSign {
-    /// A file or folder outside of projects.
+    /// A file or folder outside of projects exists.
     User(UserFolder),
-    /// A file or folder in the project.
+    /// A file or folder in the project exists.
     Project(&'static str),
-    /// A program on the search path.
+    /// A program is on the search path.
     Program(&'static str),
 }
 
-/// How deep the skills of an agent may lie in its folders.
+/// How deep the skills of an agent may be nested in its folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Directly in the folder.
     One,
-    /// In folders for categories, too.
+    /// Also in category folders.
     Nested,
 }
 
-/// Whose skills a folder holds.
+/// To whom the skills in a folder apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Those of a project.
     Project,
-    /// Those of a user, in every project.
+    /// To a user, in every project.
     User,
-    /// Those of everyone on the machine.
+    /// To all users of the machine.
     System,
 }
 
 /// A folder that an agent reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadFolder {
-    /// Where it is, or would be.
+    /// The path; the folder need not exist.
     pub path: PathBuf,
-    /// Whose skills it holds.
     pub scope: Scope,
 }
 
-/// A word that names no agent.
+/// There is no agent with an id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct UnknownAgent {
-    /// The word.
     pub word: String,
-    /// What may have been meant.
+    /// The most similar id.
     pub near: Option<&'static str>,
 }
 
@@ -164,10 +159,9 @@ impl std::fmt::Display for UnknownAgent {
 }
 
 impl Agent {
-    /// Every agent.
     pub const ALL: &'static [Self] = table::ALL;
 
-    /// The agent that a word names.
+    /// Returns the agent with an id or alias.
     ///
     /// ```
     /// use savoir_package::agents::Agent;
@@ -184,18 +178,19 @@ impl Agent {
         Self::ALL.iter().find(named).ok_or_else(unknown)
     }
 
-    /// What is known about the dialect of a skill that is installed for it.
+    /// Returns the dialect hint for a skill that is installed for this agent.
     pub fn hint(&self) -> Hint {
         Hint { dialect: self.dialect, why: format!("it is installed for {}", self.title) }
     }
 
-    /// The folder of a project to which its skills are written.
+    /// Returns the folder of a project to which skills are written.
     pub fn project_folder(&self, project: &Path) -> Option<PathBuf> {
         self.project.first().map(|folder| project.join(folder))
     }
 }
 
-/// The agent that a word may have meant: one that has it as a part of its name, or a similar one.
+/// Returns the most similar agent id: one with the word as a part between hyphens, else one that
+/// differs in few letters.
 fn nearest_agent_id(word: &str) -> Option<&'static str> {
     let lower = word.to_lowercase();
     let words = || Agent::ALL.iter().flat_map(|agent| [&[agent.id], agent.aliases].concat());
@@ -210,20 +205,19 @@ fn nearest_agent_id(word: &str) -> Option<&'static str> {
     part.or(similar.map(|(_, known)| known))
 }
 
-/// The agents on one machine, for one user.
+/// The agents on this machine for one user.
 #[derive(Clone, Debug)]
 pub struct Agents {
     home: PathBuf,
     config: PathBuf,
-    /// The variables of the table that are set.
+    /// The environment variables of the agent table that are set.
     variables: Vec<(&'static str, PathBuf)>,
     search_path: Vec<PathBuf>,
     state: Option<PathBuf>,
 }
 
 impl Agents {
-    /// The agents of the user with a home and an environment. A variable that is empty or holds no
-    /// absolute path counts as not set.
+    /// Reads the environment. A variable that is empty or not an absolute path counts as not set.
     pub fn new(home: &Path, env: impl Fn(&str) -> Option<OsString>) -> Self {
         let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let config = folder("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
@@ -241,17 +235,16 @@ impl Agents {
         Self { home: home.to_owned(), config, variables, search_path, state }
     }
 
-    /// The user's home.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// `$XDG_STATE_HOME`, where it is set.
+    /// `$XDG_STATE_HOME`, if it is set.
     pub(crate) fn state(&self) -> Option<&Path> {
         self.state.as_deref()
     }
 
-    /// The agents that are in use on this machine or in a project.
+    /// Returns the agents that are in use on this machine or in a project.
     pub fn detected(&self, project: &Path) -> Vec<&'static Agent> {
         Agent::ALL.iter().filter(|agent| self.is_detected(agent, project)).collect()
     }
@@ -282,7 +275,7 @@ impl Agents {
         }
     }
 
-    /// The folder outside of projects to which the skills of an agent are written.
+    /// Returns the folder outside of projects to which skills of an agent are written.
     pub fn user_folder(&self, agent: &Agent) -> Option<PathBuf> {
         let present = self.resolve_user_folder(*agent.user.first()?);
         if has_parent_folder(&present) {
@@ -292,8 +285,8 @@ impl Agents {
         former.find(|folder| has_parent_folder(folder)).or(Some(present))
     }
 
-    /// Every folder that an agent reads, whether it is there or not; of two skills of one name that
-    /// in the earlier folder wins, unless the agent shows both.
+    /// Returns all folders that an agent reads, existing or not, in the order of precedence: if two
+    /// skills have the same name, the one in the earlier folder wins, unless the agent shows both.
     pub fn reads(&self, agent: &Agent, project: &Path) -> Vec<ReadFolder> {
         let own = agent.project.iter().copied();
         let foreign = agent.also_reads.iter().filter_map(|foreign| match foreign {
@@ -334,7 +327,7 @@ impl Agents {
         outside.collect()
     }
 
-    /// Where a folder outside of projects is.
+    /// Returns the path of a folder outside of projects.
     fn resolve_user_folder(&self, folder: UserFolder) -> PathBuf {
         let base = match folder.base {
             FolderBase::Home => self.home.clone(),

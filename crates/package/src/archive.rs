@@ -1,8 +1,9 @@
-//! Archives of skills: read with distrust, packed the same every time.
+//! Reads archives of skills strictly, and packs them deterministically.
 //!
-//! An archive is read only if every program would see the same files in it. What two programs
-//! read differently, what leads out of the folder, what is no plain file and what grows too large
-//! is refused as a whole, before anything is written. A `.skill` file is a zip.
+//! An archive is read only if every program would extract the same files from it. If parsers could
+//! disagree about it, if a path leads out of the folder, if an entry is not a plain file or folder,
+//! or if it is too large, the whole archive is rejected before anything is written. A `.skill` file
+//! is a zip.
 
 mod error;
 mod layout;
@@ -17,18 +18,16 @@ pub use pack::{pack, pack_plain};
 
 use crate::{Tree, limits::MAX_ARCHIVE_BYTES};
 
-/// What kind of archive bytes are.
+/// The format of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchiveKind {
-    /// A zip.
     Zip,
-    /// A tar that was packed with gzip.
+    /// A gzipped tar.
     TarGz,
-    /// A tar.
     Tar,
 }
 
-/// What kind of archive bytes are: by their beginning, whatever their name is.
+/// Detects the format from the first bytes; the file name does not matter.
 pub fn kind(bytes: &[u8]) -> Option<ArchiveKind> {
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
         Some(ArchiveKind::Zip)
@@ -41,7 +40,7 @@ pub fn kind(bytes: &[u8]) -> Option<ArchiveKind> {
     }
 }
 
-/// All files of an archive, with their paths as in the archive. Nothing is written.
+/// Returns all files of an archive under their paths. Writes nothing.
 pub fn unpack(bytes: &[u8]) -> Result<Tree, ArchiveError> {
     if bytes.len() as u64 > MAX_ARCHIVE_BYTES {
         return Err(ArchiveError::TooLarge(format!(
@@ -53,7 +52,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Tree, ArchiveError> {
         Some(ArchiveKind::Zip) => zip::read(bytes),
         Some(ArchiveKind::TarGz) => tar::read_gz(bytes),
         Some(ArchiveKind::Tar) => tar::read(bytes),
-        // Some programs find a zip behind anything.
+        // Some programs accept a zip with arbitrary data in front of it.
         None if zip::is_zip(bytes) => zip::read(bytes),
         None => Err(ArchiveError::Unknown),
     }

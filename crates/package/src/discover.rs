@@ -43,7 +43,8 @@ pub fn walk(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) {
     walk_with(paths, true, found);
 }
 
-/// As [`walk`], including what `.gitignore` excludes: a line there must not hide a skill.
+/// Like [`walk`], but includes paths that `.gitignore` excludes, for callers for which an ignore
+/// rule must not hide a skill.
 pub fn walk_all(paths: &[PathBuf], found: &mut dyn FnMut(Candidate) -> bool) {
     walk_with(paths, false, found);
 }
@@ -140,7 +141,7 @@ impl Walk<'_> {
         let (before, was_plugin) = (above.rules.len(), above.plugin);
         let has_folder =
             |name: &str| entries.iter().any(|entry| entry.name == name && entry.is_dir);
-        // A repository in a plugin is not a part of it.
+        // A repository inside a plugin is not part of it.
         above.plugin =
             has_folder(PLUGIN_FOLDER) || above.plugin && !(depth > 0 && has_folder(".git"));
         let rules = &mut above.rules;

@@ -1,5 +1,5 @@
-//! `skill-lock.json`, the lock of GAIA: the keys of its specification and those of its product in
-//! one object, so that both can read what we write and we what they wrote.
+//! `skill-lock.json`, the lock file of GAIA. GAIA's specification and GAIA itself use different
+//! keys; Savoir reads both, and writes both into one object.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,44 +25,43 @@ mod from_lock;
 
 pub use from_lock::{Archive, Files, Locks, from_lock, is_for_gaia};
 
-/// Its name.
+/// The name of the file.
 pub const FILE: &str = "skill-lock.json";
 
-/// The agent in whose folder it lies.
+/// The id of the agent in whose folder the file is.
 pub const AGENT: &str = "gaia";
 
 /// The version of both formats.
 const FORMAT: u64 = 1;
 
-/// What GAIA has installed.
+/// The content of `skill-lock.json`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GaiaLock {
-    /// When it was written, as RFC 3339.
+    /// When the file was written, as RFC 3339.
     pub generated_at: Option<String>,
     /// The skills by name.
     pub skills: BTreeMap<String, GaiaSkill>,
-    /// Keys that nobody here knows.
+    /// Unknown keys, which are written back unchanged.
     pub unknown: Map<String, Value>,
 }
 
-/// One skill that GAIA has installed.
+/// A skill in the lock of GAIA.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GaiaSkill {
-    /// Its version.
     pub version: String,
     /// The integrity of its tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<String>,
-    /// How far it is trusted; always the same as `installed_tier`.
+    /// The trust tier; always the same as `installed_tier`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_tier: Option<Tier>,
     /// When it was installed, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<String>,
-    /// The hash of everything it needs; see [`dependencies_hash`].
+    /// The hash of all its dependencies; see [`dependencies_hash`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies_hash: Option<String>,
-    /// The range that was asked for.
+    /// The requested version range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<String>,
     /// The kind of source, such as `registry`.
@@ -71,70 +70,68 @@ pub struct GaiaSkill {
     /// The address of the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
-    /// The name of the archive.
+    /// The file name of the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_filename: Option<String>,
     /// The SHA-256 of the archive, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_sha256: Option<String>,
-    /// What the skill claims itself.
+    /// The tier that the skill claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_tier: Option<Tier>,
-    /// What its signature attests.
+    /// The tier that its signature attests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attested_tier: Option<Tier>,
-    /// How far it is trusted.
+    /// The trust tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_tier: Option<Tier>,
-    /// Its signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<GaiaSignature>,
     /// The permissions that it requests, sorted; `None` if another program wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<Permission>>,
-    /// Files that were added when it was installed, with their SHA-256.
+    /// Files that were added during the install, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generated: BTreeMap<String, String>,
-    /// Keys that nobody here knows.
+    /// Unknown keys, which are written back unchanged.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
 }
 
-/// What is kept of a signature.
+/// The stored data about a signature.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GaiaSignature {
-    /// Whether there is one.
+    /// Whether the skill is signed.
     pub signed: bool,
-    /// The id of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,
-    /// Whose key it is.
+    /// The owner of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publisher: Option<String>,
-    /// What the key is trusted for.
+    /// The role for which the key is trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Keys that nobody here knows.
+    /// Unknown keys, which are written back unchanged.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
 }
 
-/// Why the lock was not read or not written.
+/// An error of reading or writing the lock.
 #[derive(Debug, Error)]
 pub enum GaiaLockError {
-    /// Its version is not ours.
+    /// The format version is not supported.
     #[error("{file}: `{key}` is {found}, and only 1 is known: update savoir")]
     Version { file: String, key: &'static str, found: String },
-    /// It cannot be read, or is not a lock.
+    /// The file cannot be read, or is not a lock.
     #[error(transparent)]
     File(#[from] FileError),
-    /// An entry says what none can say.
+    /// An entry is invalid.
     #[error("{file}: `{skill}`: {why}")]
     Entry { file: String, skill: String, why: String },
 }
 
 impl GaiaLockError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Version { .. } => "lock_from_the_future",
@@ -145,7 +142,7 @@ impl GaiaLockError {
 }
 
 impl GaiaLock {
-    /// Reads the file; one that is not there is empty.
+    /// Reads the file; returns an empty lock if it does not exist.
     pub fn read(path: &Path) -> Result<Self, GaiaLockError> {
         match text_file::read(path, MAX_LOCK_BYTES)? {
             Some(text) => Self::parse(&path.display().to_string(), &text),
@@ -153,7 +150,7 @@ impl GaiaLock {
         }
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, GaiaLockError> {
         let mut root: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| corrupt(file, text, &error))?;
@@ -186,8 +183,8 @@ impl GaiaLock {
         Ok(lock)
     }
 
-    /// Writes the file, whole or not at all. Others that change it meanwhile are lost, unless all of
-    /// them use [`Self::update`].
+    /// Writes the file atomically. Concurrent changes are lost, unless all writers use
+    /// [`Self::update`].
     pub fn write(&self, path: &Path) -> Result<(), GaiaLockError> {
         for (name, skill) in &self.skills {
             let bad = |why| GaiaLockError::Entry {
@@ -201,9 +198,10 @@ impl GaiaLock {
         Ok(())
     }
 
-    /// Reads the file, changes it and writes it again, while everyone else who does so waits.
+    /// Reads, changes and writes the file under a file lock, so that concurrent updates run one
+    /// after the other.
     pub fn update<T>(path: &Path, change: impl FnOnce(&mut Self) -> T) -> Result<T, GaiaLockError> {
-        // The lock itself is replaced, so that another file has to be held.
+        // Writing replaces the file itself, so another file is locked.
         let beside = path.with_extension("json.lock");
         let held = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&beside);
         let held = held.and_then(|file| file.lock().map(|()| file));
@@ -215,13 +213,12 @@ impl GaiaLock {
         Ok(answer)
     }
 
-    /// Whether it says nothing that a missing file would not say.
+    /// Whether it is equivalent to a missing file.
     pub fn is_bare(&self) -> bool {
         self.skills.is_empty() && self.unknown.is_empty()
     }
 
-    /// Makes the same change here that leads from one lock to another; whatever that change does not
-    /// concern stays.
+    /// Applies the difference between two locks to this one. All other data stays.
     pub fn carry(&mut self, from: &Self, to: &Self) {
         let names: BTreeSet<&String> = from.skills.keys().chain(to.skills.keys()).collect();
         for name in names {
@@ -231,11 +228,11 @@ impl GaiaLock {
                 (_, None) => drop(self.skills.remove(name)),
             }
         }
-        // Both are written the same way, so the later one is the greater text.
+        // Both times have the same format, so the later one is the greater text.
         self.generated_at = self.generated_at.take().max(to.generated_at.clone());
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn to_text(&self) -> String {
         let mut root = Map::new();
         root.insert("version".to_owned(), FORMAT.into());
@@ -251,13 +248,13 @@ impl GaiaLock {
 }
 
 impl GaiaSkill {
-    /// Sets how far the skill is trusted, under both of its names.
+    /// Sets the trust tier under both keys.
     pub fn set_tier(&mut self, tier: Tier) {
         self.security_tier = Some(tier);
         self.installed_tier = Some(tier);
     }
 
-    /// How far the skill is trusted: the lower one, should the two names disagree.
+    /// Returns the trust tier: the lower one if the two keys differ.
     pub fn tier(&self) -> Tier {
         let tiers = [self.security_tier, self.installed_tier];
         tiers.into_iter().flatten().min().unwrap_or_default()
@@ -281,13 +278,13 @@ impl GaiaSkill {
     }
 }
 
-/// Letters, digits and `._+-`, of which a letter or digit comes first.
+/// Whether a name consists of letters, digits and `._+-`, and starts with a letter or digit.
 fn is_artifact(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
 }
 
-/// One of the two keys will do; what is there must be 1.
+/// Checks the format version. One of the two keys is enough; each that exists must be 1.
 fn check_versions(file: &str, root: &mut Map<String, Value>) -> Result<(), GaiaLockError> {
     let mut seen = false;
     for key in ["version", "schema_version"] {
@@ -308,14 +305,14 @@ fn check_versions(file: &str, root: &mut Map<String, Value>) -> Result<(), GaiaL
 fn corrupt(file: &str, text: &str, error: &serde_json::Error) -> FileError {
     let line = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let at = line.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
-    // The library's message ends with the place, which we name ourselves.
+    // The message ends with the position, which is reported separately.
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
     Text { file, text }.content_error(at, message).into()
 }
 
-/// The hash of everything that a skill needs, resolved to exact versions: Node packages, Python
-/// packages, and skills with their versions.
+/// Returns the hash of all dependencies: Node packages, Python packages, and skills with their
+/// resolved versions.
 pub fn dependencies_hash(
     node: &BTreeSet<String>,
     python: &BTreeSet<String>,

@@ -26,6 +26,7 @@
 //!   server run the same checks.
 //! - [`discover`] finds the skills below a folder, and [`skill_file`] reads their files.
 //! - [`source`] finds skills in folders, files, repositories and sites, and fetches them.
+//! - [`temporary_file`] creates files that replace others once they are complete.
 //! - [`migrate`] converts OpenClaw skills to GAIA skills, with all their files.
 //!
 //! No code in this crate runs a program that came with a skill.
@@ -44,6 +45,7 @@ pub mod lock;
 pub mod manifest;
 pub mod merge;
 pub mod migrate;
+mod other_files;
 pub mod path;
 pub mod policy;
 pub mod registry;
@@ -52,6 +54,7 @@ pub mod skill_file;
 pub mod source;
 pub mod submission;
 pub mod summary;
+pub mod temporary_file;
 pub mod tree_input;
 pub mod trust;
 
@@ -65,6 +68,7 @@ mod untracked;
 pub use agents::{Agent, Agents};
 pub use install::{InstallFailure, SkillSet};
 pub use ledger::Ledger;
+pub use other_files::OtherFiles;
 pub use store::{Store, StoreError};
 pub use summary::{SkillSummary, SummaryError};
 pub use text_file::{ContentError, FileError, FilePosition};

@@ -206,7 +206,7 @@ impl Lock {
             })
     }
 
-    /// What later versions of the program wrote stays when the lock is made anew.
+    /// Copies unknown fields of later program versions from an old lock to a newly created one.
     pub fn copy_unknown_fields(&mut self, old: &Self) {
         self.extra.clone_from(&old.extra);
         for (name, skill) in &mut self.skills {

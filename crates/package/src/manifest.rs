@@ -17,7 +17,7 @@
 //! namespaces = ["acme"]
 //! ```
 //!
-//! The file has other tables, too, which are no business of this module.
+//! Other modules read the other tables of the file.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
@@ -198,8 +198,8 @@ impl Manifest {
 
 /// Checks that a text can be the name of a skill and of its folder.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let strange = |c: char| c.is_whitespace() || c.is_control() || c == '@';
-    if is_unsafe_path_name(name) || name.contains(strange) || path::check(name).is_err() {
+    let is_invalid = |c: char| c.is_whitespace() || c.is_control() || c == '@';
+    if is_unsafe_path_name(name) || name.contains(is_invalid) || path::check(name).is_err() {
         return Err(format!("`{}` cannot be the name of a skill", name.escape_debug()));
     }
     Ok(())
@@ -341,8 +341,8 @@ pub(crate) fn is_absolute(path: &str) -> bool {
 fn address(table: Table<'_>, key: &str) -> Result<String, ContentError> {
     let value = table.required(key)?;
     let text = value.string("an address")?;
-    let strange = |c: char| c.is_whitespace() || c.is_control();
-    if text.is_empty() || text.starts_with('-') || text.contains(strange) {
+    let is_invalid = |c: char| c.is_whitespace() || c.is_control();
+    if text.is_empty() || text.starts_with('-') || text.contains(is_invalid) {
         return Err(value.content_error(format!("`{}` is not an address", text.escape_debug())));
     }
     if is_absolute(text) {

@@ -1,21 +1,21 @@
-//! Three versions of a text become one: what was installed, what its owner made of it, and what is
-//! new.
+//! Three-way merge of texts: the installed version, the version edited by the user, and the new
+//! version.
 
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// What comes of merging.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The text; places that both changed are marked.
+    /// The merged text, with conflict markers.
     pub text: String,
-    /// How many such places there are.
+    /// The number of conflicts.
     pub conflicts: usize,
 }
 
-/// Merges line by line. `installed` is what `mine` and `new` were both made from; `title` is what
-/// the new one is called where it is in conflict.
+/// Merges line by line. `installed` is the common base of `mine` and `new`; `title` names the new
+/// version in conflict markers.
 pub fn merge(installed: &str, mine: &str, new: &str, title: &str) -> Merged {
     let base = lines(installed);
     let (mut mine, mut new) = (ChangedSide::new(&base, mine), ChangedSide::new(&base, new));
@@ -55,7 +55,7 @@ fn push(text: &mut String, lines: &[&str]) {
     text.extend(lines.iter().copied());
 }
 
-/// Both versions of a place, one below the other, as version control marks them.
+/// Writes both versions of a conflict with the markers that git uses.
 fn push_conflict(text: &mut String, mine: &[&str], new: &[&str], title: &str) {
     for (head, lines) in [("<<<<<<< yours".to_owned(), mine), ("=======".to_owned(), new)] {
         end_line(text);
@@ -73,12 +73,12 @@ fn end_line(text: &mut String) {
     }
 }
 
-/// One of the two that were made from the base.
+/// One side of the merge: the changes from the base.
 struct ChangedSide<'a> {
     lines: Vec<&'a str>,
-    /// Lines of the base, and the lines that stand in their place.
+    /// Ranges of base lines, and of the lines that replace them.
     changes: Vec<(Range<usize>, Range<usize>)>,
-    /// How many changes were taken, and how many of them belong to earlier places.
+    /// The number of changes that were taken, and how many of them were already returned by `text`.
     taken: usize,
     merged: usize,
 }
@@ -92,12 +92,12 @@ impl<'a> ChangedSide<'a> {
         Self { lines, changes, taken: 0, merged: 0 }
     }
 
-    /// Where the next change begins in the base.
+    /// Returns where the next change starts in the base.
     fn start(&self) -> Option<usize> {
         self.changes.get(self.taken).map(|(base, _)| base.start)
     }
 
-    /// Takes the changes that reach into the base up to `end` or touch it; gives where they end.
+    /// Takes the changes that overlap or touch the base lines up to `end`; returns where they end.
     fn take(&mut self, mut end: usize) -> usize {
         while let Some((base, _)) =
             self.changes.get(self.taken).filter(|(base, _)| base.start <= end)
@@ -108,7 +108,7 @@ impl<'a> ChangedSide<'a> {
         end
     }
 
-    /// The lines that stand for those of the base. The changes that were taken are done with.
+    /// Returns the lines that replace those base lines, and drops the taken changes.
     fn text(&mut self, start: usize, end: usize) -> &[&'a str] {
         let before = self.changes[..self.merged].last();
         let from =
@@ -168,7 +168,7 @@ mod tests {
         #[test]
         fn no_line_is_lost(base in texts(), mine in texts(), new in texts()) {
             let (text, _) = merged(&base, &mine, &new);
-            // A line that both have is kept, and so is one that a side added.
+            // Lines that both sides have and lines that one side added must be in the result.
             for line in mine.lines().filter(|line| !base.lines().any(|other| other == *line)) {
                 prop_assert!(text.lines().any(|kept| kept == line), "{line:?} is gone from {text:?}");
             }

@@ -1,8 +1,8 @@
-//! Skills of OpenClaw as skills of GAIA: the whole folder, with the `tools.py` that it needs.
+//! Converts OpenClaw skills to GAIA skills: the whole folder, with the `tools.py` that GAIA needs.
 //!
-//! The fields are mapped by [`savoir_skill::convert::migrate`]. Here the files come along: the
-//! handlers of actions get functions that call them, the result is checked as GAIA would check it,
-//! and it appears whole or not at all.
+//! [`savoir_skill::convert::migrate`] maps the fields. This module migrates the other files: it
+//! writes functions that call the handlers of actions, checks the result as GAIA would, and writes
+//! it atomically.
 
 mod handler;
 mod output;
@@ -38,59 +38,58 @@ use output::StagedSkill;
 
 const SKILL_FILE: &str = "SKILL.md";
 
-/// What becomes of a skill that is there already.
+/// What happens to an existing skill at the output path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExistingOutput {
-    /// It stays, and the new one is not written.
+    /// It stays, and the new skill is not written.
     #[default]
     Stays,
-    /// The new one takes its place.
+    /// The new skill replaces it.
     Goes,
 }
 
-/// Whether anything is written.
+/// Whether files are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Yes.
     #[default]
     Write,
-    /// No: only the report is made.
+    /// Dry run: only the report is created.
     Try,
 }
 
-/// Which findings a report has.
+/// Which findings the report contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReportedFindings {
-    /// None: what GAIA itself would refuse is not written anyway.
+    /// No findings of rules; a result that GAIA would reject is not written in any case.
     #[default]
     Manifest,
-    /// Those of every rule.
+    /// The findings of all rules.
     Everything,
 }
 
-/// How skills are migrated.
+/// Options of a migration.
 #[derive(Clone, Debug)]
 pub struct MigrateOptions {
-    /// Whose skills they are; found out when nobody says.
+    /// The vendor of the skills; detected if `None`.
     pub from: Option<Vendor>,
-    /// Where the results keep their fields.
+    /// The format of the fields in the result.
     pub shape: ManifestShape,
-    /// The name of the result, instead of the one it has.
+    /// A new name for the skill.
     pub name: Option<String>,
     /// Which permissions results may have.
     pub breadth: PermissionBreadth,
-    /// The folder in which each result gets a folder of its own.
+    /// The folder in which each result gets its own folder.
     pub output: PathBuf,
-    /// What becomes of a skill that is there already.
+    /// What happens to existing skills.
     pub existing: ExistingOutput,
-    /// Whether anything is written.
+    /// Whether files are written.
     pub mode: Mode,
-    /// Which findings the report has.
+    /// Which findings the report contains.
     pub scrutiny: ReportedFindings,
 }
 
 impl MigrateOptions {
-    /// The usual way into a folder.
+    /// The default options with this output folder.
     pub fn new(output: PathBuf) -> Self {
         Self {
             from: None,
@@ -105,32 +104,32 @@ impl MigrateOptions {
     }
 }
 
-/// What happened to one skill.
+/// The result of migrating one skill.
 #[derive(Clone, Debug, Serialize)]
 pub struct MigrationReport {
     /// The file that was read.
     pub source: PathBuf,
-    /// Whose skill it was.
+    /// The vendor of the source.
     pub vendor: Option<Vendor>,
-    /// Its name in GAIA.
+    /// The name in GAIA.
     pub name: Option<String>,
-    /// Whether there is a result.
+    /// Whether the migration succeeded.
     pub migrated: bool,
-    /// The folder of the result, also when nothing was to be written.
+    /// The folder of the result, also in a dry run.
     pub output: Option<PathBuf>,
     /// The tier that the source claims.
     pub claimed_tier: Option<String>,
     /// The tier of the result.
     pub security_tier: &'static str,
-    /// What the result may do.
+    /// The permissions of the result.
     pub permissions: Vec<Permission>,
-    /// Why there is no result.
+    /// Why the skill could not be migrated.
     pub blockers: Vec<MigrationBlocker>,
-    /// What a person should know or look at.
+    /// Notes for the user.
     pub notes: Vec<MigrationNote>,
-    /// Which field became which.
+    /// The mapping of fields.
     pub mapped: Vec<MappedField>,
-    /// What the rules say about the result, when that was asked for.
+    /// The findings of rules in the result, if they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<MigrationFinding>>,
 }
@@ -153,7 +152,7 @@ impl MigrationReport {
         }
     }
 
-    /// What a person must look at before the skill is used.
+    /// Returns the notes that the user must review before using the skill.
     pub fn reviews(&self) -> impl Iterator<Item = &MigrationNote> {
         self.notes.iter().filter(|note| note.review)
     }
@@ -168,9 +167,8 @@ impl MigrationReport {
 /// Why a skill was not migrated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MigrationBlocker {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: &'static str,
-    /// In words.
     pub message: String,
 }
 
@@ -192,16 +190,14 @@ impl From<TreeError> for MigrationBlocker {
     }
 }
 
-/// Something that a rule says about a result.
+/// A finding of a rule in the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MigrationFinding {
-    /// The rule.
+    /// The code of the rule.
     pub code: &'static str,
-    /// How much it matters.
     pub severity: Severity,
     /// The line of SKILL.md.
     pub line: usize,
-    /// In words.
     pub message: String,
 }
 
@@ -209,17 +205,17 @@ pub struct MigrationFinding {
 #[derive(Clone, Debug)]
 pub struct Migrator {
     options: MigrateOptions,
-    /// Names that were given, and to which skill.
+    /// Used names, with the skill that got each.
     given: BTreeMap<String, PathBuf>,
 }
 
 impl Migrator {
-    /// One that has migrated nothing yet.
     pub fn new(options: MigrateOptions) -> Self {
         Self { options, given: BTreeMap::new() }
     }
 
-    /// Migrates the skill of a file; one that is not called SKILL.md stands alone.
+    /// Migrates the skill of a file. A file with another name than SKILL.md is migrated without its
+    /// folder.
     pub fn migrate(&mut self, file: &Path) -> MigrationReport {
         let mut report = MigrationReport::new(file);
         match self.try_migrate(file, &mut report) {
@@ -298,13 +294,13 @@ impl Migrator {
     }
 }
 
-/// A skill that is to be migrated.
+/// A skill to migrate.
 struct SourceSkill {
     bytes: Vec<u8>,
     /// Its other files.
     others: Vec<(String, File)>,
     folder: Option<Folder>,
-    /// The real place of its folder, when it has one.
+    /// The canonical path of its folder, if it has one.
     root: Option<PathBuf>,
 }
 
@@ -313,7 +309,7 @@ impl SourceSkill {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let fail = |error| TreeError::Io { path: file.to_owned(), error };
         if !is_skill_file(&name) {
-            // Opening a pipe would wait for someone to write into it.
+            // Opening a pipe would block until another program writes to it.
             if !fs::metadata(file).map_err(fail)?.is_file() {
                 return Err(TreeError::Special(name).into());
             }
@@ -340,7 +336,7 @@ impl SourceSkill {
     }
 }
 
-/// The files of the result.
+/// Builds the files of the result.
 fn tree(
     skill: &SourceSkill,
     migration: &Migration,
@@ -385,7 +381,7 @@ fn check_skill(tree: &Tree, folder: &Path) -> Result<CheckedSkill, MigrationBloc
     Ok(check::check(source, Some(&folder), &options))
 }
 
-/// Why GAIA would not load a result.
+/// Returns why GAIA would not load the result.
 fn invalid_reason(checked: &CheckedSkill, tree: &Tree) -> Option<String> {
     if let Some(problem) = checked.reading.error() {
         return Some(problem.message.clone());

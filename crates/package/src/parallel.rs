@@ -7,13 +7,13 @@ use std::{
     thread::{self, Scope, ScopedJoinHandle},
 };
 
-/// Fewer things than this are not worth another thread.
+/// For fewer items, starting threads is slower.
 const MIN_PARALLEL: usize = 8;
 
-/// Stack of a thread that needs no more than others do.
+/// Stack size of threads without special needs.
 pub(crate) const DEFAULT_STACK_BYTES: usize = 2 * 1024 * 1024;
 
-/// Does the same with every item; the results are in the order of the items.
+/// Maps a function over items in parallel; the results are in the order of the items.
 pub(crate) fn map<T: Send, R: Send>(
     items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
     work: impl Fn(T) -> R + Sync,
@@ -21,8 +21,8 @@ pub(crate) fn map<T: Send, R: Send>(
     map_with_stack(DEFAULT_STACK_BYTES, items, work)
 }
 
-/// As [`map`], on threads with a stack of so many bytes. If the system gives no threads, the work
-/// is done on this one.
+/// Like [`map`], with threads of this stack size. If no thread can be started, the work is done on
+/// the current thread.
 pub(crate) fn map_with_stack<T: Send, R: Send>(
     stack: usize,
     items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator + Send>,
@@ -48,7 +48,7 @@ pub(crate) fn map_with_stack<T: Send, R: Send>(
         }
         done
     });
-    // Nothing is left, unless no thread could be started.
+    // No items are left, unless no thread could be started.
     done.extend(work_off_rest());
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
@@ -65,7 +65,7 @@ fn start<'scope, R: Send + 'scope>(
         .spawn_scoped(scope, work_off_rest)
 }
 
-/// Takes one item after the other until none is left.
+/// Takes items one after the other until none is left.
 fn work_off<T, R>(
     items: &Mutex<impl Iterator<Item = (usize, T)>>,
     work: impl Fn(T) -> R,
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn runs_on_this_thread_if_threads_fail() {
-        // No system has room for such a stack.
+        // No system can allocate such a stack.
         let done = map_with_stack(1 << 60, 0..20, |number| (number, thread::current().id()));
         assert!(done.iter().all(|(_, thread)| *thread == thread::current().id()));
         assert_eq!(done.len(), 20);

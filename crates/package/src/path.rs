@@ -7,39 +7,36 @@ use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 use crate::limits::{MAX_DEPTH, MAX_NAME_BYTES, MAX_PATH_BYTES};
 
-/// Why a skill cannot have a path.
+/// Why a path is not allowed in a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathProblem {
     /// It leads out of the skill.
     #[error("it leads out of the skill")]
     Traversal,
-    /// It begins at the root of the system.
     #[error("it is an absolute path")]
     Absolute,
-    /// A character or a name that some system gives a meaning of its own.
+    /// It has a character or a name with a special meaning on some system.
     #[error("{0}")]
     Characters(String),
-    /// It is too long or too deep.
     #[error(
         "it is too long or too deep: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} in each part, {MAX_DEPTH} parts"
     )]
     Length,
-    /// It would configure a tool or an agent in the place where the skill is put.
+    /// It would configure a tool or an agent at the place where the skill is installed.
     #[error("`{0}` configures a tool or an agent and does not belong to a skill")]
     Forbidden(String),
-    /// Another path differs only in its case or in how its letters are composed.
+    /// Another path differs only in case or in Unicode normalization.
     #[error("it is the same as `{0}` on systems that do not tell letters apart")]
     Collision(String),
-    /// It is a file, and another path lies below it.
+    /// It is a file, and another path is below it.
     #[error("`{0}` is both a file and a folder")]
     FileAndFolder(String),
-    /// It is there twice.
     #[error("it is there twice")]
     Duplicate,
 }
 
 impl PathProblem {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Traversal => "path_traversal",
@@ -54,13 +51,14 @@ impl PathProblem {
     }
 }
 
-/// Folders and files that steer tools and agents: a skill that brings one acts before it is run.
+/// Folders and files that configure tools and agents. A skill with one of them would have an effect
+/// before it is run.
 const TOOL_CONFIGURATION_NAMES: [&str; 14] = [
     ".git", ".hg", ".svn", ".vscode", ".idea", ".claude", ".cursor", ".codex", ".agents", ".npmrc",
     ".yarnrc", ".mcp.json", ".envrc", ".pypirc",
 ];
 
-/// Whether a path, with `/` between its parts, can belong to a skill.
+/// Checks whether a path, with `/` as separator, is allowed in a skill.
 pub fn check(path: &str) -> Result<(), PathProblem> {
     let characters = |why: &str| Err(PathProblem::Characters(why.to_owned()));
     if path.starts_with('/') {
@@ -83,8 +81,8 @@ pub fn check(path: &str) -> Result<(), PathProblem> {
     Ok(())
 }
 
-/// Whether a path can be that of a skill's folder in a repository. Nothing is written there, so that
-/// it may lie in an agent's folder such as `.claude/skills`; it only must not lead elsewhere.
+/// Checks the path of a skill's folder in a repository. It may be in an agent's folder such as
+/// `.claude/skills`, because nothing is written there, but it must not lead out of the repository.
 pub fn check_in_repository(path: &str) -> Result<(), PathProblem> {
     if path.starts_with('/') {
         return Err(PathProblem::Absolute);
@@ -142,7 +140,7 @@ fn check_part(part: &str) -> Result<(), PathProblem> {
     }
 }
 
-/// Control characters, marks of direction, and characters without width.
+/// Whether a character is a control character, changes the text direction, or has no width.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
@@ -158,15 +156,15 @@ fn is_device(part: &str) -> bool {
     }
 }
 
-/// Paths of one skill that were seen, so that no two of them are the same place anywhere.
+/// The paths of a skill so far, to detect paths that are the same on some system.
 #[derive(Clone, Debug, Default)]
 pub struct UsedPaths {
-    /// Files and folders as systems see them that do not tell letters apart, with their spelling.
+    /// Normalized paths of files and folders, with the original path and whether it is a file.
     places: HashMap<String, (String, bool)>,
 }
 
 impl UsedPaths {
-    /// Takes in the path of a file, unless it is no good or gets in the way of another.
+    /// Adds the path of a file; fails if it is invalid or collides with another path.
     pub fn file(&mut self, path: &str) -> Result<(), PathProblem> {
         check(path)?;
         for (end, _) in path.match_indices('/') {

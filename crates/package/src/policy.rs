@@ -6,6 +6,8 @@
 //! sources = ["github:anthropics", "local"]  # only from these
 //! deny = ["pdf-tools", "crypto-*"]          # never these
 //! signers = ["21fe31dfa154a261626bf854046fd227"]  # only signed by one of these keys
+//! require-eval = true                       # only if a trusted key attests that it helps, and none
+//!                                           # that it does not
 //! ```
 //!
 //! The organization's file, the user's file and the project's `savoir.toml` may each have the
@@ -21,11 +23,14 @@ use crate::{
     lock::LockedSource,
     table::{self, Table, Value},
     text_file::{self, ContentError, FileError, FilePosition},
-    trust::{Attestation, SourceRule, Tier},
+    trust::{
+        Attestation, SourceRule, Tier,
+        evaluation::{EvaluationVerdict, SignedEvaluation, newest_of_trusted_keys},
+    },
 };
 
 /// The keys of the table.
-const KEYS: [&str; 4] = ["require", "sources", "deny", "signers"];
+const KEYS: [&str; 5] = ["require", "sources", "deny", "signers", "require-eval"];
 
 /// The combined policy of all files.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +54,8 @@ struct PolicyTable {
     sources: Option<WithPosition<Vec<SourceRule>>>,
     deny: Vec<WithPosition<String>>,
     signers: Option<WithPosition<Vec<String>>>,
+    /// The place of `require-eval = true`.
+    require_eval: Option<FilePosition>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +80,9 @@ pub struct SkillFacts<'a> {
     pub tier: Tier,
     /// The signatures, as verified on this machine.
     pub attestation: &'a Attestation,
+    /// The signed evaluations of these files that are known here. Only needed if
+    /// [`Policy::requires_evaluation`].
+    pub evaluations: &'a [SignedEvaluation],
 }
 
 /// The reason why a policy forbids a skill, and the line of the policy.
@@ -129,6 +139,11 @@ impl Policy {
         self.layers.iter().all(PolicyTable::is_empty)
     }
 
+    /// Whether a skill needs a signed evaluation.
+    pub fn requires_evaluation(&self) -> bool {
+        self.layers.iter().any(|layer| layer.require_eval.is_some())
+    }
+
     /// Every setting with its value and its place, in the order in which they are checked.
     pub fn settings(&self) -> Vec<(&'static str, serde_json::Value, FilePosition)> {
         let mut settings = Vec::new();
@@ -145,6 +160,9 @@ impl Policy {
             }
             if let Some(WithPosition { value, place }) = &layer.signers {
                 settings.push(("signers", value.clone().into(), place.clone()));
+            }
+            if let Some(place) = &layer.require_eval {
+                settings.push(("require-eval", true.into(), place.clone()));
             }
         }
         settings
@@ -169,6 +187,9 @@ impl PolicyTable {
                     }
                 }
                 "signers" => layer.signers = Some(with_position(value, list(value, key_id)?)),
+                "require-eval" => {
+                    layer.require_eval = value.boolean()?.then(|| value.place());
+                }
                 _ => {
                     let content_error =
                         table.content_error(at, format!("there is no setting `{key}`"));
@@ -187,13 +208,15 @@ impl PolicyTable {
             && self.sources.is_none()
             && self.deny.is_empty()
             && self.signers.is_none()
+            && self.require_eval.is_none()
     }
 
     fn check(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
         self.check_denied(skill)?;
         self.check_source(skill)?;
         self.check_required(skill)?;
-        self.check_signers(skill)
+        self.check_signers(skill)?;
+        self.check_evaluated(skill)
     }
 
     fn check_denied(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
@@ -287,7 +310,53 @@ impl PolicyTable {
     }
 }
 
-/// Whether somebody chose the commit itself, and no branch or tag that leads to it.
+impl PolicyTable {
+    fn check_evaluated(&self, skill: &SkillFacts<'_>) -> Result<(), PolicyRefusal> {
+        let Some(place) = &self.require_eval else { return Ok(()) };
+        let newest = newest_of_trusted_keys(skill.evaluations, skill.name);
+        let find = |verdict| newest.iter().copied().find(|one| one.evaluation.verdict == verdict);
+        let failed = find(EvaluationVerdict::Fail);
+        if failed.is_none() && find(EvaluationVerdict::Pass).is_some() {
+            return Ok(());
+        }
+        let published = skill.source.and_then(|source| source.published(skill.name));
+        let look = match published {
+            Some((address, name)) => {
+                format!("see who evaluated it: savoir info {name} --registry {address}; ")
+            }
+            None => String::new(),
+        };
+        let own = "evaluate it yourself and trust your own key: savoir eval PATH --output DIR, then \
+                   savoir eval sign DIR PATH";
+        let (why, hint) = if let Some(one) = failed.or(newest.first().copied()) {
+            let verdict = one.evaluation.verdict.as_str();
+            let why = format!(
+                "`require-eval` is set, and the newest evaluation of the key {}, which you trust, \
+                 is: {verdict}",
+                one.signed.key_id
+            );
+            (why, format!("{look}use another version, or {own}"))
+        } else if let Some(one) = skill.evaluations.first() {
+            let count = skill.evaluations.len();
+            let why = format!(
+                "`require-eval` is set, and you trust none of the keys that signed its evaluations \
+                 ({count})"
+            );
+            let trust = format!(
+                "if you know the owner of the key {}: savoir keys trust PUBLIC_KEY --publisher NAME \
+                 --role evaluator",
+                one.signed.key_id
+            );
+            (why, format!("{look}{trust}; or {own}"))
+        } else {
+            let why = "`require-eval` is set, and nobody attests that it helps".to_owned();
+            (why, format!("{look}{own}"))
+        };
+        Err(refusal(skill, place, why, hint))
+    }
+}
+
+/// Whether a lock was made from an explicit commit, not from a branch or a tag.
 fn names_commit(source: &LockedSource) -> bool {
     matches!(source, LockedSource::Git { url, .. } if url.contains("?rev="))
 }
@@ -336,7 +405,7 @@ fn source(value: Value<'_>) -> Result<SourceRule, ContentError> {
     rule.map_err(|error: crate::trust::RuleError| value.content_error(error.to_string()))
 }
 
-/// A name, or the beginning of names and `*`.
+/// Parses a skill name, or a prefix followed by `*`.
 fn pattern(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("the name of a skill")?;
     let name = text.strip_suffix('*').unwrap_or(text);
@@ -358,7 +427,7 @@ fn key_id(value: Value<'_>) -> Result<String, ContentError> {
     Ok(text.to_owned())
 }
 
-/// Folders of some systems ignore case, so names do here, too.
+/// Compares ignoring case, because folders of some systems ignore it, too.
 fn is_match(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
     match pattern.strip_suffix('*') {
@@ -367,7 +436,7 @@ fn is_match(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Hexadecimal digits may be written in capitals; `SHA256:` is followed by base64.
+/// Compares key ids: hexadecimal digits ignore case, `SHA256:` and base64 do not.
 fn is_same_key(wanted: &str, found: &str) -> bool {
     wanted == found || !found.starts_with("SHA256:") && wanted.eq_ignore_ascii_case(found)
 }

@@ -48,7 +48,6 @@ pub struct Candidate {
     pub tier: Tier,
 }
 
-/// The dependencies of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionDependencies {
     Skills(Vec<SkillRef>),

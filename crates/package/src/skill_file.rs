@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::agents;
 
-/// Why a path does not lead to the file of a skill.
+/// Why a path has no skill file.
 #[derive(Debug, Error)]
 pub enum FindError {
     /// The path cannot be opened.

@@ -57,7 +57,7 @@ pub use fetcher::{Fetcher, Network, Progress, Settings, Skipped, SourceOffers, W
 pub use git::{Commit, GitUrl};
 pub(crate) use git::{HeadQuery, SkillHead};
 pub(crate) use parse::HOSTS;
-pub use parse::{is_range, is_remote, is_shorthand};
+pub use parse::{is_in_local_bare_repository, is_range, is_remote, is_shorthand};
 pub use pasted::{PastedCommand, parse_pasted_command};
 pub(crate) use pinned::decode;
 pub use pinned::{PinnedGitSource, PinnedSource, Reference};

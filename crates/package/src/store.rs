@@ -27,7 +27,6 @@ const MAGIC: &str = "savoir-skill 1\n";
 /// escaped.
 const MAX_HEAD_BYTES: usize = MAX_FILES * (6 * MAX_PATH_BYTES + 64);
 
-/// An error of the store.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// An integrity value is malformed.
@@ -273,7 +272,7 @@ mod tests {
             assert_eq!(store.get(&integrity).unwrap(), None, "cut at {at}");
         }
         store.put(&skill()).unwrap();
-        assert_eq!(store.get(&integrity).unwrap(), Some(skill()), "it is mended");
+        assert_eq!(store.get(&integrity).unwrap(), Some(skill()), "it is repaired");
     }
 
     #[test]

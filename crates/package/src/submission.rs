@@ -1,23 +1,30 @@
-//! A package to publish, parsed and checked.
+//! Reads and checks a package to publish.
 //!
-//! [`Submission::read`] is the only way in: for `savoir publish`, for the server's route and for the
-//! import of other collections. So what one of them accepts, all of them accept, and a [`Rejection`]
-//! has the same code and the same sentence everywhere. Nothing is run, and nothing is written; no
-//! file is read but the bytes that are handed over.
+//! [`Submission::read`] is used by `savoir publish`, by the publish route of the server and by
+//! imports of other collections, so that all of them accept and reject the same packages, with the
+//! same codes and messages ([`Rejection`]). Nothing is run, and no files are read or written.
 //!
-//! The order is from the outside in: the size of the archive, its structure, its layout, SKILL.md and
-//! the rules of `savoir check`, the name, the version, what an index can hold, the signatures.
+//! The checks go from the outside in: the size of the archive, its structure, its layout, SKILL.md
+//! and the rules of `savoir check`, the name, the version, the limits of an index, the signatures.
 //!
 //! ```
 //! use savoir_package::{File, Tree, submission::{PublishOptions, Submission, pack}};
 //!
 //! let mut tree = Tree::default();
-//! let text = "---\nname: demo\ndescription: Says hello. Use when greeting.\nmetadata:\n  version: \"1.0.0\"\n---\n# Demo\n";
+//! let text = "---
+//! name: demo
+//! description: Says hello. Use when greeting.
+//! metadata:
+//!   version: \"1.0.0\"
+//! ---
+//! # Demo
+//! ";
 //! tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false })?;
 //! let submission = Submission::of_tree(tree, Some("demo"), &PublishOptions::default())?;
 //! let (filename, bytes) = submission.pack()?;
 //! assert_eq!(filename, "demo-1.0.0.zip");
-//! assert_eq!(Submission::read(&bytes, &PublishOptions::default())?.integrity, submission.integrity);
+//! assert_eq!(Submission::read(&bytes, &PublishOptions::default())?.integrity,
+//! submission.integrity);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -44,85 +51,81 @@ use crate::{
 use self::{checked::CheckedManifest, facts::Facts};
 pub use rejection::{Rejection, SubmissionFinding};
 
-/// What the publisher says beside the package.
+/// Options of the publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishOptions {
-    /// The namespace, if the name does not stand alone; prose has one, such as `anon`.
+    /// The namespace, if the skill gets one. Texts without frontmatter are always in one, such as
+    /// `anon`.
     pub namespace: Option<String>,
-    /// What prose is to be called; other skills have a name of their own.
+    /// The name of a text without frontmatter; other skills have their own name.
     pub name: Option<String>,
-    /// The version of a file that does not say one.
+    /// The version, if SKILL.md has none.
     pub version: Option<String>,
-    /// The SKILL.md that was sent beside the archive.
+    /// A SKILL.md that was sent in addition to the archive.
     pub skill_md: Option<Vec<u8>>,
 }
 
 /// A package that can be published.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// What it is called in the registry.
+    /// The name in the registry.
     pub name: Name,
-    /// Its version; none for prose, of which the registry counts the versions.
+    /// The version; `None` for a text without frontmatter, whose version the registry assigns.
     pub version: Option<Version>,
-    /// Its files, without the folder that they were packed in.
+    /// The files, without the top-level folder of the archive.
     pub tree: Tree,
-    /// SKILL.md, byte for byte.
+    /// The bytes of SKILL.md.
     pub skill_md: Vec<u8>,
-    /// What a lock holds it to.
+    /// The integrity that locks pin.
     pub integrity: String,
-    /// Its files with their digests, sorted by path.
+    /// The files with their digests, sorted by path.
     pub files: Vec<FileDigest>,
-    /// The frontmatter.
     pub manifest: Value,
-    /// The dialect it is written in.
     pub dialect: String,
-    /// What it does.
     pub description: String,
-    /// Who wrote it.
     pub author: Option<String>,
-    /// Under which terms.
     pub license: Option<String>,
-    /// Words for it.
     pub tags: Vec<String>,
-    /// Where more is written about it: an address of the web.
+    /// The URL of the homepage.
     pub homepage: Option<String>,
-    /// Where its source is: an address of the web.
+    /// The URL of the source repository.
     pub repository: Option<String>,
     /// The tier that it claims.
     pub claimed: Option<Tier>,
-    /// What it asks for, as `domain:level:scope`.
+    /// The requested permissions, as `domain:level:scope`.
     pub permissions: Vec<String>,
-    /// The tools that it brings or uses, as an index lists them.
+    /// The tools that it provides or uses.
     pub tools: Vec<String>,
-    /// The skills that it needs, as `name@range`.
+    /// The dependencies, as `name@range`.
     pub dependencies: Vec<String>,
     /// The instructions.
     pub body: String,
-    /// The signatures that it brings.
+    /// The signatures in its files.
     pub signatures: Vec<FoundSignature>,
-    /// What the rules say that does not keep it from being published.
+    /// Findings of rules that do not prevent publishing.
     pub warnings: Vec<SubmissionFinding>,
     written: WrittenName,
 }
 
-/// Name and version as SKILL.md has them, which is what is signed.
+/// Name and version as written in SKILL.md, which signatures cover.
 #[derive(Clone, Debug)]
 struct WrittenName {
     name: String,
     version: String,
 }
 
-/// A signature of a submission. None of them is wrong, or it would have been rejected.
+/// A signature of a submission. Invalid signatures are rejected before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSignature {
-    /// The signature, as it is kept.
+    /// The signature as it is stored.
     pub record: SignatureRecord,
-    /// Whether it holds under the key that it brings. Of the others only those who have the key can
-    /// tell: see [`Submission::attested_by`].
+    /// Whether it is valid under the public key that it contains. Signatures without their key can
+    /// only be checked with [`Submission::attested_by`].
     pub holds: bool,
 }
 
-/// What a skill claims to be. Nobody can vouch for one of some dialects, whatever it says.
+/// Returns the tier that a skill claims. In a dialect in which signatures cannot raise the tier,
+/// every skill is experimental, whatever it claims.
 fn claimed(skill: &Skill) -> Option<Tier> {
     if skill.dialect.running().attestable { skill.policy.tier } else { Some(Tier::Experimental) }
 }
@@ -134,7 +137,7 @@ impl Submission {
         Self::of_tree(tree, folder.as_deref(), asked)
     }
 
-    /// Checks the files of a skill, which lie in a folder of this name.
+    /// Checks the files of a skill from a folder of this name.
     pub fn of_tree(
         tree: Tree,
         folder: Option<&str>,
@@ -178,8 +181,8 @@ impl Submission {
         })
     }
 
-    /// What these keys attest: each signature that one of them made has a role in it. To check one of
-    /// OpenPGP, `gpgv` is started; all others are checked right here.
+    /// Returns what the signatures of these keys attest. OpenPGP signatures are checked by the
+    /// program `gpgv`, all others in this process.
     pub fn attested_by(&self, keys: &[PublicKey]) -> Result<Attestation, SignatureError> {
         let trusted = |key: &PublicKey| TrustedKey {
             publisher: key.key_id(),
@@ -191,25 +194,25 @@ impl Submission {
         trust::verify(&self.tree, &self.written.name, &self.written.version, &store)
     }
 
-    /// The name and the version that a signature must name.
+    /// Returns the name and the version that a signature must cover.
     pub fn signed_as(&self) -> (&str, &str) {
         (&self.written.name, &self.written.version)
     }
 
-    /// The files with this record as their signature, in memory only.
+    /// Returns the files with this record as `signature.json`.
     pub fn with_record(&self, bytes: Vec<u8>) -> Result<Tree, Rejection> {
         let place = trust::file_name(&self.tree).unwrap_or("signature.json");
         let file = File { bytes, executable: false };
         Ok(self.tree.with_file(place, file).map_err(ArchiveError::from)?)
     }
 
-    /// The archive, and what it is called.
+    /// Returns the file name and the bytes of the archive.
     pub fn pack(&self) -> Result<(String, Vec<u8>), Rejection> {
         Ok(pack(&self.tree, &self.name, self.version.as_ref())?)
     }
 }
 
-/// The files of a skill without any signature, whether it holds or not.
+/// Returns the files of a skill without all signatures.
 pub fn unsigned(tree: &Tree) -> Result<Tree, Rejection> {
     without(tree, |path| SIGNATURE_FILES.contains(&path))
 }
@@ -222,8 +225,8 @@ fn without(tree: &Tree, left_out: impl Fn(&str) -> bool) -> Result<Tree, Rejecti
     Ok(rest)
 }
 
-/// The archive of a skill, and what it is called. The same files give the same bytes, whenever and
-/// wherever they are packed. Prose has no version yet.
+/// Packs a skill; returns the file name and the bytes. The same files always give the same bytes. A
+/// text without frontmatter has no version yet.
 pub fn pack(
     tree: &Tree,
     name: &Name,
@@ -245,15 +248,15 @@ fn files(tree: &Tree) -> Vec<FileDigest> {
     tree.files().map(digest).collect()
 }
 
-/// Checks the signatures as far as that goes without knowing anybody.
+/// Checks the signatures without trusted keys.
 fn signatures(tree: &Tree, written: &WrittenName) -> Result<Vec<FoundSignature>, Rejection> {
-    let nobody = TrustStore::default();
-    let attested = trust::verify(tree, &written.name, &written.version, &nobody)?;
+    let no_keys = TrustStore::default();
+    let attested = trust::verify(tree, &written.name, &written.version, &no_keys)?;
     let holds = |record: &SignatureRecord| {
-        let is_it = |signer: &Signer| {
+        let made_record = |signer: &Signer| {
             signer.kind == record.kind && Some(&signer.key_id) == record.key_id.as_ref()
         };
-        attested.signatures.iter().any(is_it)
+        attested.signatures.iter().any(made_record)
     };
     let found = trust::records(tree)?.into_iter();
     Ok(found.map(|record| FoundSignature { holds: holds(&record), record }).collect())

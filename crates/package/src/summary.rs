@@ -1,4 +1,4 @@
-//! Summary of a skill, read from its files.
+//! Reads the summary of a skill from its files.
 
 mod declared_tools;
 
@@ -18,66 +18,64 @@ use thiserror::Error;
 use self::declared_tools::declared_tools;
 use crate::{Tree, manifest::check_name};
 
-/// The only file beside SKILL.md that is read to understand it.
+/// The only file besides SKILL.md that is read.
 const SIDE_FILE: &str = "agents/openai.yaml";
 
-/// What a skill's files say about it.
+/// The metadata of a skill.
 #[derive(Clone, Debug)]
 pub struct SkillSummary {
-    /// Its name, which is that of its folder, too: as it calls itself, where a folder can be called so.
+    /// The name, which is also the name of its folder: the one in SKILL.md if it is a valid folder
+    /// name.
     pub name: String,
-    /// Its version; 0.0.0 where it has none.
+    /// The version; 0.0.0 if there is none.
     pub version: Version,
-    /// How it is written.
     pub dialect: Dialect,
-    /// What it does.
     pub description: String,
     /// The tier that it claims.
     pub claimed: Option<Tier>,
-    /// What it asks for.
+    /// The requested permissions.
     pub permissions: Vec<Permission>,
-    /// The tools that it brings, and those of the host that it uses.
+    /// The tools that it provides, and the tools of the host that it uses.
     pub tools: Vec<String>,
-    /// The skills that it needs.
+    /// The dependencies.
     pub needs: Vec<SkillRef>,
-    /// Errors that agents read past: the skill is installed all the same.
+    /// Errors that do not prevent agents from loading the skill.
     pub warnings: Vec<SummaryWarning>,
     pub(crate) reading: Arc<Reading>,
 }
 
-/// An error of SKILL.md that does not keep agents from loading it.
+/// An error of SKILL.md that does not prevent agents from loading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryWarning {
-    /// The rule that it breaks.
+    /// The code of the rule.
     pub rule: &'static str,
-    /// What is wrong.
     pub message: String,
     /// The line in SKILL.md.
     pub line: usize,
 }
 
-/// Why files are no skill that can be installed.
+/// Why files are not a skill that can be installed.
 #[derive(Debug, Error)]
 pub enum SummaryError {
     /// There is no SKILL.md.
     #[error("there is no SKILL.md")]
     Missing,
-    /// SKILL.md is no text.
+    /// SKILL.md is not valid text.
     #[error("SKILL.md: {0}")]
     Source(#[from] SourceError),
     /// SKILL.md has an error.
     #[error("SKILL.md:{line}: {message}")]
     Invalid { rule: &'static str, message: String, line: usize },
-    /// It has no name that a folder can have.
+    /// It has no name that is a valid folder name.
     #[error("{0}")]
     Name(String),
-    /// A skill that it needs is named wrongly.
+    /// The name of a dependency is invalid.
     #[error("it needs `{text}`, which names no skill: {why}")]
     Need { text: String, why: String },
 }
 
 impl SummaryError {
-    /// A stable word for programs: where a rule is broken, its code, which `check` tells, too.
+    /// A stable code for programs; for a broken rule, the code of the rule, as in `check`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing => "no_skill_file",
@@ -90,13 +88,13 @@ impl SummaryError {
 }
 
 impl SkillSummary {
-    /// Reads SKILL.md. `called` is the name of its folder, or of the offer that it came from.
+    /// Reads SKILL.md. `called` is the name of its folder, or the name in its source.
     pub fn read(tree: &Tree, called: &str) -> Result<Self, SummaryError> {
         Self::read_at(tree, called, None)
     }
 
-    /// Reads SKILL.md of a skill whose place, or the agent that it is for, says something about its
-    /// dialect: see [`hint_of_path`](crate::agents::hint_of_path) and [`Agent::hint`](crate::Agent::hint).
+    /// Reads SKILL.md with a hint about its dialect from its path or its agent: see
+    /// [`hint_of_path`](crate::agents::hint_of_path) and [`Agent::hint`](crate::Agent::hint).
     pub fn read_at(tree: &Tree, called: &str, hint: Option<Hint>) -> Result<Self, SummaryError> {
         let (_, file) =
             tree.files().find(|(path, _)| is_skill_file(path)).ok_or(SummaryError::Missing)?;
@@ -124,8 +122,8 @@ impl SkillSummary {
         })
     }
 
-    /// Refuses a skill whose head looks different from what it says. One that lies here already can
-    /// still be looked at and removed.
+    /// Rejects a skill whose frontmatter looks different from what parsers read. Only for new
+    /// skills: an installed one must stay readable, so that it can be removed.
     pub(crate) fn reject_disguised(self) -> Result<Self, SummaryError> {
         match check::find_disguise(&self.reading) {
             Some(found) => Err(broken(&self.reading, &found)),
@@ -138,18 +136,18 @@ impl SkillSummary {
         &self.reading.skill.body
     }
 
-    /// Fields by which a host does something by itself, such as `hooks`, with what they say.
+    /// Returns the fields on which hosts act automatically, such as `hooks`, with their values.
     pub fn obeyed_fields(&self) -> Vec<(String, String)> {
         declared_tools::obeyed_fields(&self.reading.document)
     }
 
-    /// The name that signatures are for: the one in SKILL.md, else the one of the skill.
+    /// Returns the name that signatures cover: the one in SKILL.md, else that of the folder.
     pub(crate) fn signed_name(&self) -> &str {
         let written = &self.reading.skill.name;
         if written.is_empty() { &self.name } else { written }
     }
 
-    /// The version as SKILL.md has it, which is what is signed.
+    /// Returns the version as written in SKILL.md, which signatures cover.
     pub fn written_version(&self) -> &str {
         self.reading.skill.version.as_deref().unwrap_or_default()
     }
@@ -165,7 +163,7 @@ fn warnings(reading: &Reading) -> Vec<SummaryWarning> {
     errors.map(warning).collect()
 }
 
-/// What is wrong, as everybody names it.
+/// Returns the error that `check` would report first.
 fn invalid(reading: &Reading, folder: &Folder) -> SummaryError {
     let source = reading.document.source().clone();
     let checked = check::check(source, Some(folder), &Options::default());
@@ -180,7 +178,8 @@ fn broken(reading: &Reading, found: &Diagnostic) -> SummaryError {
     SummaryError::Invalid { rule: found.code, message: found.message.clone(), line }
 }
 
-/// Some skills call themselves by a title, such as `Site Shots`; then the name of their folder counts.
+/// Returns the folder name. Some skills have a title as their name, such as `Site Shots`; then the
+/// name of their folder is used.
 fn name(written: &str, called: &str) -> Result<String, SummaryError> {
     let written = if written.is_empty() { called } else { written };
     let is_path =
@@ -193,7 +192,7 @@ fn name(written: &str, called: &str) -> Result<String, SummaryError> {
     }
 }
 
-/// Dialects that do not care write all sorts of versions; what is none is as good as missing.
+/// Parses a version. Some dialects allow any text; an invalid version counts as missing.
 fn version(text: Option<&str>) -> Version {
     let version = text.and_then(|text| parse_version(text).ok());
     version.unwrap_or_else(|| Version::new(0, 0, 0))

@@ -1,4 +1,4 @@
-//! TOML in which every value knows its place.
+//! Parses TOML with the position of every value.
 
 use savoir_skill::Position;
 use toml::{
@@ -8,13 +8,13 @@ use toml::{
 
 use crate::text_file::{ContentError, FilePosition, Text};
 
-/// A file that was read.
+/// A parsed file.
 pub(crate) struct Document<'a> {
     text: Text<'a>,
     root: Spanned<DeTable<'a>>,
 }
 
-/// Reads TOML.
+/// Parses TOML.
 pub(crate) fn parse<'a>(file: &'a str, text: &'a str) -> Result<Document<'a>, ContentError> {
     let text = Text { file, text };
     let root = DeTable::parse(text.text).map_err(|error| {
@@ -39,7 +39,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Keys, where they stand, and values.
+    /// Returns keys, their offsets, and values.
     pub(crate) fn entries(self) -> impl Iterator<Item = (&'a str, usize, Value<'a>)> {
         self.inner.iter().map(move |(key, value)| {
             let name: &'a str = key.get_ref();
@@ -59,7 +59,7 @@ impl<'a> Table<'a> {
         self.get(key).ok_or_else(|| self.content_error(self.start, format!("`{key}` is missing")))
     }
 
-    /// Where places are that stand one after the other.
+    /// Converts ascending offsets to positions.
     pub(crate) fn positions(self, places: impl Iterator<Item = usize>) -> Vec<Position> {
         self.text.positions(places)
     }
@@ -107,7 +107,7 @@ impl<'a> Value<'a> {
         self.inner.get_ref().as_bool().ok_or_else(|| self.wrong_type_error("true or false"))
     }
 
-    /// The value as it would be written anew, for what nobody here understands.
+    /// Returns the value in a normalized format, to write unknown fields back.
     pub(crate) fn plain(self) -> Option<toml_edit::Value> {
         let written = self.text.text.get(self.inner.span())?;
         match written.parse::<toml_edit::Value>() {
@@ -115,7 +115,7 @@ impl<'a> Value<'a> {
                 value.decor_mut().clear();
                 Some(value)
             }
-            // A table with a header of its own has no text in one piece.
+            // A table with its own header is not one range of the text.
             Err(_) => inline_value(self.inner.get_ref()),
         }
     }
@@ -134,7 +134,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 fn inline_value(value: &DeValue<'_>) -> Option<toml_edit::Value> {
     Some(match value {
         DeValue::String(text) => text.as_ref().into(),

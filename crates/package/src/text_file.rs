@@ -9,12 +9,11 @@ use std::{
 use savoir_skill::Position;
 use thiserror::Error;
 
-/// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePosition {
-    /// The file, as it is named to people.
+    /// The path of the file, as shown to users.
     pub file: String,
-    /// Line and column, both from one.
+    /// Line and column, both from 1.
     pub position: Position,
 }
 
@@ -24,15 +23,12 @@ impl fmt::Display for FilePosition {
     }
 }
 
-/// Something in a file that cannot be what was meant.
+/// An error in the content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {message}")]
 pub struct ContentError {
-    /// Where it is.
     pub place: FilePosition,
-    /// What it is.
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -42,29 +38,29 @@ impl ContentError {
         self
     }
 
-    /// A hint where there is one to give.
+    /// Adds a hint, if there is one.
     pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
     }
 }
 
-/// Why a file was not read or not written.
+/// Why a file could not be read or written.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
-    /// It is larger than such a file can be.
+    /// The file is too large.
     #[error("{} has more than {limit} bytes", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    /// Something in it is wrong.
+    /// The content is invalid.
     #[error(transparent)]
     Invalid(#[from] ContentError),
 }
 
 impl FileError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } => "io",
@@ -73,7 +69,6 @@ impl FileError {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Invalid(content_error) => content_error.hint.as_deref(),
@@ -86,7 +81,7 @@ impl FileError {
     }
 }
 
-/// A text with the name under which people know it.
+/// A text with the path that is shown to users.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a> {
     pub(crate) file: &'a str,
@@ -113,14 +108,14 @@ impl Text<'_> {
 }
 
 impl Text<'_> {
-    /// The positions of places that stand one after the other, in one pass over the text.
+    /// Converts ascending offsets to positions in one pass over the text.
     pub(crate) fn positions(self, places: impl Iterator<Item = usize>) -> Vec<Position> {
         let (mut start, mut line) = (0, 1);
         let position = |at: usize| {
             let lines = self.text.get(start..at).unwrap_or_default();
             line += lines.bytes().filter(|byte| *byte == b'\n').count();
             start += lines.rfind('\n').map_or(0, |end| end + 1);
-            // Only the line is read again.
+            // Only this line is scanned again, for the column.
             let rest = Text { text: self.text.get(start..).unwrap_or_default(), ..self };
             Position { line, ..rest.position(at.saturating_sub(start)) }
         };
@@ -128,7 +123,7 @@ impl Text<'_> {
     }
 }
 
-/// The text of a file, or nothing if it is not there.
+/// Reads the text of a file; returns `None` if it does not exist.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     use io::Read as _;
     let file = match open(path) {
@@ -146,8 +141,8 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError>
     text.map(Some).map_err(|error| FileError::io(path, error))
 }
 
-/// Opens a file that is one: whoever made the project may have put something in its place from
-/// which nothing ever comes.
+/// Opens a regular file. A cloned project may contain a pipe instead, from which reading would
+/// block forever.
 fn open(path: &Path) -> io::Result<fs::File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
@@ -162,12 +157,11 @@ fn open(path: &Path) -> io::Result<fs::File> {
     ))
 }
 
-/// How the names of files begin that are not finished yet, and how long they are.
+/// Prefix of temporary files, and the length of the random part.
 const UNFINISHED: &str = ".savoir-new-";
 const UNFINISHED_LENGTH: usize = UNFINISHED.len() + 6;
 
-/// Removes what programs left in a folder that died while they replaced a file. Nobody else may be
-/// at work.
+/// Deletes temporary files of processes that died. The caller must prevent concurrent writes.
 pub(crate) fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -175,15 +169,15 @@ pub(crate) fn sweep(folder: &Path) {
         let ours = name.to_string_lossy().starts_with(UNFINISHED);
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if ours && name.len() == UNFINISHED_LENGTH && is_file {
-            // It takes room, and does no harm.
+            // It uses space but does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Replaces a file: whoever reads it sees the old text or the new one, never half of it.
+/// Replaces a file atomically.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), FileError> {
-    // A link stays a link: its target is replaced.
+    // If the path is a symlink, replace its target.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let replace = || -> io::Result<()> {
@@ -195,11 +189,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), FileError> {
         file.persist(&target)?;
         Ok(())
     };
-    // The kind alone: the message would name a temporary file.
+    // Only the kind of the error: its message would contain the path of a temporary file.
     replace().map_err(|error| FileError::io(path, error.kind().into()))
 }
 
-/// The permissions of the file that is replaced; of a new one those that everybody can read.
+/// Returns the permissions of the existing file; a new file is readable by everyone.
 fn mode_of(path: &Path) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     let old = fs::metadata(path).map(|metadata| metadata.permissions());

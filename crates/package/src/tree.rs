@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn links_may_lead_to_folders_inside_a_boundary() {
+    fn links_may_lead_to_folders_in_boundary() {
         let place = tempfile::tempdir().unwrap();
         let repository = place.path().canonicalize().unwrap().join("repository");
         let boundary = Boundary::Folder(repository.clone());
@@ -534,13 +534,13 @@ mod tests {
         let (clone, integrity) = (tree.clone(), tree.integrity());
         tree.add("b.md".into(), plain("b")).unwrap();
         assert_eq!(clone.integrity(), integrity, "a clone stays as it was");
-        assert_ne!(tree.integrity(), integrity, "what was known before is not told again");
+        assert_ne!(tree.integrity(), integrity, "the cached value is not used");
         assert_ne!(tree, clone);
         assert_eq!(clone.files().len(), 1);
     }
 
     #[test]
-    fn the_same_skill_may_be_signed_later() {
+    fn signatures_do_not_change_the_skill() {
         let mut tree = Tree::default();
         tree.add("SKILL.md".into(), plain("a")).unwrap();
         let mut signed = tree.clone();

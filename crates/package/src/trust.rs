@@ -14,6 +14,7 @@
 //! [`verify`] reports a wrong signature as an error, because it means that the skill was changed
 //! after signing.
 
+mod dsse;
 mod json;
 mod keys;
 mod openpgp;
@@ -28,6 +29,7 @@ mod tier;
 #[cfg(test)]
 mod testing;
 
+pub mod evaluation;
 pub mod oms;
 pub mod possession;
 pub mod ssh;

@@ -1,9 +1,9 @@
-//! What lies in the folder of a skill and is no part of it.
+//! Handles files in the folder of a skill that do not belong to the skill.
 //!
-//! Programs leave things behind when a skill is installed or used: packages, environments, caches.
-//! They belong to no [`Tree`](crate::Tree), so that no lock and no signature covers them. Three
-//! kinds matter: notes, which nothing takes for code; caches, which any program makes again; and
-//! everything else, which may be somebody's work and is never deleted.
+//! Programs create files when a skill is installed or used: packages, environments, caches. They
+//! are not in the [`Tree`](crate::Tree), so neither the lock nor a signature covers them. There are
+//! three kinds: notes, which are never executed; caches, which programs create again; and all other
+//! files, which may be the user's work and are never deleted.
 
 use std::{
     fs, io,
@@ -14,23 +14,23 @@ use savoir_skill::observed::OBSERVED_FILE;
 
 use crate::{limits::MAX_DEPTH, tree::is_ignored_name};
 
-/// Where programs note down what they found out about a skill, and where it came from.
+/// Files in which programs record what a skill did, and where it came from.
 const NOTES: [&str; 3] = [OBSERVED_FILE, ".clawhub/origin.json", ".clawdhub/origin.json"];
 
 /// The folder of signed statements about a skill.
 const ATTESTATIONS: &str = ".savoir/attestations";
 
-/// What systems note down about any folder.
+/// Files that operating systems create in any folder.
 const SYSTEM_NOTES: [&str; 2] = [".DS_Store", "Thumbs.db"];
 
-/// Folders that hold nothing but what their program makes again.
+/// Folders of caches.
 const CACHES: [&str; 3] = [".mypy_cache", ".pytest_cache", ".ruff_cache"];
 
-/// The history of version control, which no run sees.
+/// Folders of version control, which running skills cannot see.
 const HISTORY: [&str; 3] = [".git", ".hg", ".svn"];
 
-/// Whether a file of a skill's folder is one that programs note something down in: no signature
-/// covers it, and nothing takes it for code. The path is that from the folder of the skill.
+/// Whether a path in a skill's folder is a note: a file that no signature covers and no program
+/// executes.
 pub fn is_note(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     NOTES.contains(&path) || SYSTEM_NOTES.contains(&name) || is_attestation(path)
@@ -42,18 +42,18 @@ fn is_attestation(path: &str) -> bool {
     name.and_then(|name| name.strip_suffix(".json")).is_some_and(|stem| !stem.contains('/'))
 }
 
-/// Something that was left behind: a file, a link, or a folder with all that is in it.
+/// An untracked file, link, or folder with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UntrackedFile {
-    /// Its path from the folder of the skill.
+    /// The path relative to the folder of the skill.
     pub(crate) path: String,
-    /// Whether somebody could miss it: there is more than caches and notes.
+    /// Whether the user could miss it: it has more than caches and notes.
     pub(crate) precious: bool,
-    /// Whether a run sees it and no signature covers it.
+    /// Whether a running skill can see it, although no signature covers it.
     pub(crate) uncovered: bool,
 }
 
-/// What was left behind in a folder, without what is inside of it.
+/// Returns the untracked entries of a folder; the content of an untracked folder is not listed.
 pub(crate) fn leftovers(folder: &Path) -> io::Result<Vec<UntrackedFile>> {
     let mut found = Vec::new();
     search(folder, "", 0, &mut found)?;
@@ -61,7 +61,7 @@ pub(crate) fn leftovers(folder: &Path) -> io::Result<Vec<UntrackedFile>> {
     Ok(found)
 }
 
-/// Whether a folder has anything that somebody could miss. What cannot be read may be it.
+/// Whether a folder has files that the user could miss. Unreadable folders count as such.
 pub(crate) fn has_precious(folder: &Path) -> bool {
     leftovers(folder).map_or(true, |found| found.iter().any(|one| one.precious))
 }
@@ -124,30 +124,31 @@ impl FolderScan {
     }
 }
 
-/// Whether a program makes a file again.
+/// Whether a file is in a cache.
 fn is_cached(path: &str) -> bool {
     [".pyc", ".pyo"].iter().any(|end| path.ends_with(end))
         || path.split('/').any(|part| CACHES.contains(&part))
 }
 
-/// What moves on.
+/// Which untracked files are moved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CarriedFiles {
-    /// Everything. What nobody could miss only moves where its folder is still there.
+    /// All. Caches and notes are only moved if their folder still exists.
     All,
-    /// What somebody could miss.
+    /// Only files that the user could miss.
     Precious,
 }
 
-/// Moves what was left behind from one folder of a skill to the next, whatever became of the
-/// folders between.
+/// Moves untracked files from the old folder of a skill to the new one, even if folders in between
+/// no longer exist. Nothing is moved through a symbolic link in the new folder: it could lead out of the
+/// project.
 pub(crate) fn carry_over(old: &Path, new: &Path, carry: CarriedFiles) {
     let Ok(found) = leftovers(old) else { return };
     for one in found {
         let (from, to) = (old.join(&one.path), new.join(&one.path));
         let parent = to.parent().unwrap_or(new);
         let wanted = one.precious || carry == CarriedFiles::All && parent.is_dir();
-        if fs::symlink_metadata(&to).is_ok() || !wanted {
+        if fs::symlink_metadata(&to).is_ok() || !wanted || has_link(new, parent) {
             continue;
         }
         let moved = fs::create_dir_all(parent).and_then(|()| fs::rename(&from, &to));
@@ -157,7 +158,13 @@ pub(crate) fn carry_over(old: &Path, new: &Path, carry: CarriedFiles) {
     }
 }
 
-/// The files and folders of a skill's folder that a run sees, and no lock and no signature covers.
+/// Whether a folder, or one between it and `path` below it, is a symbolic link.
+fn has_link(folder: &Path, path: &Path) -> bool {
+    path.ancestors().take_while(|at| at.starts_with(folder)).any(Path::is_symlink)
+}
+
+/// Returns the files and folders that a running skill can see, but that neither the lock nor a
+/// signature covers.
 pub(crate) fn uncovered(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let found = leftovers(folder)?.into_iter().filter(|one| one.uncovered);
     Ok(found.map(|one| folder.join(one.path)).collect())
@@ -179,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_what() {
+    fn untracked_files_are_classified() {
         for (path, top, precious, uncovered) in [
             ("node_modules/mine/notes.txt", "node_modules", true, true),
             ("sub/__pycache__/x.pyc", "sub/__pycache__", false, true),
@@ -205,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_over() {
+    fn carry_over_moves_untracked_files() {
         let old = place(&["a/node_modules/x", "a/__pycache__/x.pyc", ".venv/x", "b/x.pyc", "c.md"]);
         let new = place(&["b/part.md", ".venv/y"]);
         carry_over(old.path(), new.path(), CarriedFiles::All);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use savoir_package::{File, Tree, tree_input};
+use savoir_package::{File, OtherFiles, Tree, tree_input};
 use savoir_scan::{Finding, Report};
 
 use crate::{errors::Failure, input::wrong_subject};
@@ -76,7 +76,10 @@ pub(crate) fn scan(
     path: Option<PathBuf>,
     text: Option<String>,
 ) -> PyResult<ScanReport> {
-    let report = py.detach(|| Ok(tree(path, text)?.scan()));
+    let report = py.detach(|| {
+        let others = path.as_deref().map(OtherFiles::read).unwrap_or_default();
+        Ok(others.scan_with(&tree(path, text)?))
+    });
     let Report { verdict, findings } = report.map_err(|failure: Failure| failure.raise(py))?;
     let findings = findings.into_iter().map(PyFinding::new).collect();
     Ok(ScanReport { verdict: verdict.as_str(), findings })

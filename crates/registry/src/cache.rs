@@ -14,7 +14,7 @@ use savoir_store::registry::{PackageName, VersionDownloads};
 use super::CacheableResponse;
 
 const MAX_TOTAL_BYTES: usize = 16 * 1024 * 1024;
-/// A larger response would push out too many others.
+/// A larger response would evict too many others.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 /// Changed packages that are tracked by name. With more, the whole cache is cleared.
 const MAX_CHANGED_PACKAGES: usize = 100_000;
@@ -155,7 +155,7 @@ mod tests {
         cache.put("/b", answer("b", 1, 1));
         cache.invalidate([(name("a"), 2)], 2);
         assert!(cache.get("/a").is_none() && cache.get("/b").is_some());
-        // It was read before the change, and comes after it.
+        // Such a response was read before the change and is stored after it.
         cache.put("/a", answer("a", 1, 1));
         assert!(cache.get("/a").is_none());
         cache.put("/a", answer("a", 2, 1));

@@ -134,7 +134,6 @@ const CHECKS_FOR_FILE_SERVERS: [&str; 7] = [
     "pull/index-letters", "pull/artifact-digest", "pull/artifact-layout",
 ];
 
-/// Timeout of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_mins(3);
 
 fn fail(why: impl Into<String>) -> CheckFailure {
@@ -174,11 +173,11 @@ pub fn checks() -> Vec<ConformanceCheck> {
     groups.concat()
 }
 
-/// Runs checks one after the other. `told` is called with each outcome.
+/// Runs checks one after the other. `on_outcome` is called with each outcome.
 pub async fn run(
     registry: &TestedRegistry,
     checks: &[ConformanceCheck],
-    mut told: impl FnMut(&CheckOutcome),
+    mut on_outcome: impl FnMut(&CheckOutcome),
 ) -> Vec<CheckOutcome> {
     let mut outcomes = Vec::with_capacity(checks.len());
     for check in checks {
@@ -200,7 +199,7 @@ pub async fn run(
             verdict,
             took: begun.elapsed(),
         };
-        told(&outcome);
+        on_outcome(&outcome);
         outcomes.push(outcome);
     }
     outcomes

@@ -56,7 +56,6 @@ impl ImportPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportMode {
     Write,
-    /// Dry run.
     DryRun,
 }
 

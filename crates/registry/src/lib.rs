@@ -7,6 +7,7 @@
 //!   the change log of the database and updates the index.
 //! - [`vetting`] checks a package before it is published: it runs the tools in a sandbox with decoy
 //!   secrets, and runs scanners.
+//! - [`add_attestation`] verifies signed evaluations of versions and stores them.
 //! - [`import`] publishes a folder of skills. [`backup`] writes a registry to one file and restores
 //!   it.
 //! - [`conformance`] tests whether a registry, ours or another one, conforms to the API.
@@ -19,6 +20,7 @@ pub mod import;
 pub mod search;
 pub mod vetting;
 
+mod attestations;
 mod cache;
 mod cacheable_response;
 
@@ -27,6 +29,7 @@ mod search_updater;
 mod state;
 mod version_facts;
 
+pub use attestations::{AttestationError, add_attestation, attestations};
 pub use cache::ResponseCacheEntry;
 pub use cacheable_response::{
     CachePolicy, CacheableResponse, matches_if_none_match, requested_range,

@@ -33,11 +33,11 @@ pub struct PublishLimits {
 
 type UploadsByUser = Arc<Mutex<HashMap<i64, UserUploads>>>;
 
-/// The uploads of one user.
 #[derive(Debug)]
 struct UserUploads {
     uploads: usize,
-    /// Only one upload of a user waits to be vetted, so that users take turns, not packages.
+    /// Only one upload of a user waits to be vetted at a time, so that users take turns, not
+    /// packages.
     turn: Arc<Semaphore>,
 }
 

@@ -68,13 +68,14 @@ pub struct Document {
     pub body: String,
     pub tier: Tier,
     pub downloads: u64,
+    /// Whether its latest version has a signed evaluation.
+    pub evaluated: bool,
     /// Seconds since 1970.
     pub updated_at: i64,
     /// Whether all versions are yanked. Such a skill is found by its exact name only.
     pub yanked_all: bool,
 }
 
-/// One change of the index.
 #[derive(Clone, Debug)]
 pub enum IndexChange {
     /// Add a skill that is not in the index. This saves the search for a document to replace.
@@ -88,12 +89,15 @@ pub enum IndexChange {
 /// A search request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// Words, `"phrases"`, `tag:x`, `author:y` and `tier:z`. An empty text finds all skills.
+    /// Words, `"phrases"`, `tag:x`, `author:y`, `tier:z` and `evaluated:yes`. An empty text finds all
+    /// skills.
     pub text: String,
     /// Tags that a skill must all have.
     pub tags: Vec<String>,
     pub author: Option<String>,
     pub tier: Option<Tier>,
+    /// Only skills that have a signed evaluation.
+    pub evaluated: bool,
     /// A skill must be in one of these namespaces; `_/name` is a skill without a namespace. If
     /// empty, all namespaces are searched.
     pub namespaces: Vec<String>,
@@ -303,7 +307,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Waits until no thread writes.
+    /// Waits until no thread is writing.
     pub fn wait_for_writer(&self) {
         drop(self.applied.lock());
     }

@@ -258,7 +258,7 @@ impl SearchUpdater<'_> {
 }
 
 fn to_document(found: SearchablePackage) -> Document {
-    let SearchablePackage { summary, facts, downloads } = found;
+    let SearchablePackage { summary, facts, downloads, evaluated } = found;
     let namespace = summary.package.namespace();
     let excerpt = facts.more.get(EXCERPT_KEY).and_then(|text| text.as_str());
     Document {
@@ -271,6 +271,7 @@ fn to_document(found: SearchablePackage) -> Document {
         author: summary.author.unwrap_or_default(),
         tier: summary.attested,
         downloads,
+        evaluated,
         updated_at: summary.updated_at.seconds(),
         yanked_all: false,
     }

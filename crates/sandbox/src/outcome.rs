@@ -1,6 +1,10 @@
 //! Defines [`Outcome`], the result of a run.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -43,13 +47,26 @@ pub struct MovedFile {
 
 impl std::fmt::Display for MovedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "it created {}, which other programs obey; ", self.from.display())?;
+        write!(f, "it created {}, which other programs obey; ", one_line(&self.from))?;
         match (&self.to, &self.error) {
-            (Some(to), _) => write!(f, "it is now {}", to.display()),
+            (Some(to), _) => write!(f, "it is now {}", one_line(to)),
             (None, Some(error)) => write!(f, "remove it: it cannot be renamed: {error}"),
             (None, None) => f.write_str("inspect or remove it"),
         }
     }
+}
+
+/// A path without control characters: the program chose it, and a line feed in it could look like a line
+/// that Savoir prints.
+fn one_line(path: &Path) -> String {
+    let escape = |character: char| {
+        if character.is_control() {
+            character.escape_default().collect()
+        } else {
+            String::from(character)
+        }
+    };
+    path.to_string_lossy().chars().map(escape).collect()
 }
 
 /// How a program ended.
@@ -124,4 +141,21 @@ pub enum LimitMechanism {
     ResourceLimits,
     /// A control group, which counts all processes together, in addition to resource limits.
     ControlGroup,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_moved_files_stay_on_one_line() {
+        let from = "dir/x\nhint: run this\r\u{1b}[2K/.git".into();
+        let moved = MovedFile { from, to: None, error: None };
+        let text = moved.to_string();
+        assert!(
+            text.starts_with(r"it created dir/x\nhint: run this\r\u{1b}[2K/.git, which"),
+            "{text}"
+        );
+        assert!(!text.contains(char::is_control));
+    }
 }

@@ -219,7 +219,7 @@ fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
 fn refuse_connection(state: &ProxyState, mut stream: &TcpStream) {
     let reason = Refusal::TooManyConnections;
     state.record(&mut RequestSummary::default(), Verdict::Refused { reason });
-    let refused = RefusalResponse::new(reason, "too many connections at once");
+    let refused = RefusalResponse::new(reason, "too many concurrent connections");
     // The buffer of a new socket has room for this answer; if not, the proxy does not wait.
     let _ = stream.set_nonblocking(true);
     let _ = stream.write_all(&refused.to_http());

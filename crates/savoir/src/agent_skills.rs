@@ -13,7 +13,7 @@ use clap_complete::engine::ArgValueCandidates;
 use futures::future::BoxFuture;
 use savoir_agent::{
     disclosure::{Candidate, UnusableSkill},
-    library::{Draft, Folders, Library, LibraryError, Opened, SkillIndex},
+    library::{Draft, Folders, Library, LibraryError, Opened, SummaryCache},
     skill_tools::SkillFolders,
     usage::Usage,
 };
@@ -141,8 +141,8 @@ impl AgentSkills {
     fn open_folders(&self, places: Vec<(String, PathBuf)>) -> Result<Folders, LibraryError> {
         let usage = Usage::of(&self.home).map_err(|error| library_error(&error))?;
         let drafts = self.home.data_folder(DRAFTS).map_err(|error| library_error(&error))?;
-        let index = SkillIndex::of(&self.home).ok();
-        Ok(Folders::new(places, Some(usage), drafts).with_index(index))
+        let cache = SummaryCache::of(&self.home).ok();
+        Ok(Folders::new(places, Some(usage), drafts).with_summary_cache(cache))
     }
 
     /// Installed skills, in the order in which names are looked up.
@@ -203,7 +203,7 @@ fn library_error(error: &dyn std::fmt::Display) -> LibraryError {
 }
 
 fn run_error(error: &LibraryError) -> RunError {
-    RunError::failed(error.code(), error)
+    RunError::cannot_start(error.code(), error)
 }
 
 /// The skills below some folders, by name.
@@ -302,7 +302,7 @@ impl SkillFiles for AgentSkills {
         &'a self,
         skill: &'a str,
     ) -> BoxFuture<'a, Result<Vec<(String, u64)>, LibraryError>> {
-        Box::pin(async move { self.folders()?.files(skill) })
+        Box::pin(async move { self.folders()?.list_files(skill) })
     }
 
     fn bytes<'a>(
@@ -311,12 +311,12 @@ impl SkillFiles for AgentSkills {
         path: &'a str,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<u8>, LibraryError>> {
-        Box::pin(async move { self.folders()?.bytes(skill, path, most) })
+        Box::pin(async move { self.folders()?.read_bytes(skill, path, most) })
     }
 
     fn directory(&self, skill: &str) -> Option<String> {
         let folders = self.folders().ok()?;
-        let place = folders.place(skill)?;
+        let place = folders.path(skill)?;
         let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         Some(place.to_string_lossy().into_owned())
     }

@@ -39,6 +39,7 @@ mod keys;
 mod list;
 mod login;
 mod logout;
+#[cfg(feature = "server")]
 mod lsp;
 mod man;
 #[cfg(feature = "server")]
@@ -202,7 +203,6 @@ enum Command {
     Registry(registry::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
-    Lsp(lsp::Args),
     Rules(rules::Args),
     #[command(hide = true)]
     Reference(reference::Args),
@@ -270,7 +270,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Registry(args) => registry::run(&args),
         Command::Agent(args) => agent::run(args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Lsp(args) => lsp::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Schema(args) => schema::run(&args),
@@ -308,7 +307,7 @@ fn agents(served: &'static [&'static str]) -> impl TypedValueParser<Value = &'st
     PossibleValuesParser::new(values).try_map(|word| Agent::by_id(&word))
 }
 
-/// A name of a publisher, as signatures can hold it.
+/// A name of a publisher that signatures can contain.
 fn publisher(name: &str) -> Result<String, String> {
     let name = name.trim();
     if name.is_empty() || name.len() > MAX_SHOWN_BYTES || visible(name) != name {
@@ -323,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines that end where help would break them.
+    /// Help lines that are too long for the usual width and would be wrapped.
     const WIDTH: usize = 100;
 
     fn too_wide(command: &clap::Command) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Completes names of skills, agents and rules on the command line.
 //!
 //! The script that `savoir completions` prints calls the program with [`VARIABLE`] set whenever the
-//! user presses Tab, so that candidates are those of this moment.
+//! user presses Tab, so that candidates are always up to date.
 
 use std::{collections::BTreeSet, ffi::OsStr};
 
@@ -20,10 +20,10 @@ use crate::{
     installed::Installed,
 };
 
-/// The environment variable that names the shell which asks.
+/// The environment variable with the name of the shell that requests candidates.
 pub(crate) const VARIABLE: &str = "SAVOIR_COMPLETE";
 
-/// Answers a shell that asks for candidates, and exits; otherwise does nothing.
+/// Prints candidates if a shell requests them, and exits; otherwise does nothing.
 pub(crate) fn answer_shell() {
     CompleteEnv::with_factory(help::command).var(VARIABLE).complete();
 }
@@ -32,7 +32,7 @@ pub(crate) fn answer_shell() {
 pub(crate) fn installed_skills() -> Vec<CompletionCandidate> {
     let Ok(installed) = Installed::open(None) else { return Vec::new() };
     let names: BTreeSet<&str> = installed.ledger.entries().iter().map(LedgerEntry::name).collect();
-    // A name comes from files of a skill, and shells pass candidates on to the terminal.
+    // Names come from files of skills, and shells print candidates on the terminal unescaped.
     let safe = names.into_iter().filter(|name| visible(name) == *name);
     safe.map(CompletionCandidate::new).collect()
 }

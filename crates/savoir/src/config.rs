@@ -207,6 +207,7 @@ impl Config {
                     ("database" | "storage" | "public-url", Value::String(url)) => {
                         mask_password(&url).into()
                     }
+                    ("oidc-client-secret", _) => "***".into(),
                     (_, value) => value,
                 };
                 self.note(format!("serve.{key}"), value, origin);

@@ -1,8 +1,8 @@
 //! Runs conformance vectors: pairs of an input and its expected result.
 //!
-//! Nothing here knows a rule of a dialect. Each operation calls a library, often a function the
-//! commands call, too, and writes its result as JSON; [`compare`] compares that with what was
-//! expected.
+//! This module contains no rules of dialects. Each operation calls a library, often a function that
+//! the commands call, too, and returns the result as JSON; [`compare`] compares it with the
+//! expected one.
 
 mod agent_flow;
 mod compare;
@@ -33,22 +33,20 @@ struct Vector {
 /// The ids of the vectors, grouped by result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Outcome {
-    /// As expected.
+    /// The result was as expected.
     pub(crate) passed: Vec<String>,
-    /// Not as expected.
+    /// The result was different.
     pub(crate) failed: Vec<Failure>,
-    /// Operations that nothing here implements.
+    /// The operation is not implemented.
     pub(crate) unsupported: Vec<String>,
 }
 
 /// A vector whose result differs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Failure {
-    /// The vector.
+    /// The id of the vector.
     pub(crate) id: String,
-    /// The result that the file of the vector expects.
     pub(crate) expected: Value,
-    /// The result that the library returned.
     pub(crate) got: Value,
 }
 
@@ -58,7 +56,7 @@ type OperationResult = Result<Value, OperationError>;
 /// Why an operation has no result.
 #[derive(Debug)]
 enum OperationError {
-    /// Nothing implements it.
+    /// The operation is not implemented.
     Unsupported,
     /// The input does not have the operation's shape.
     BadInput(String),
@@ -71,13 +69,13 @@ impl From<serde_json::Error> for OperationError {
 }
 
 impl VectorFile {
-    /// Reads a file of vectors.
+    /// Parses a file of vectors.
     pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 }
 
-/// Answers every vector and compares.
+/// Runs every vector, and compares the results.
 pub(crate) fn run(file: &VectorFile) -> Outcome {
     let mut outcome = Outcome::default();
     for vector in &file.vectors {
@@ -113,7 +111,7 @@ fn run_operation(vector: &Vector) -> OperationResult {
     }
 }
 
-/// Takes an input in the shape that an operation wants.
+/// Parses an input as the type that an operation expects.
 fn parse_input<T: DeserializeOwned>(input: &Value) -> Result<T, OperationError> {
     Ok(T::deserialize(input)?)
 }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-/// Copies of one skill have at least one of these in common.
+/// Identifies copies of one skill: two copies have at least one of these values in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// A digest of the files.
     pub(crate) files: Option<String>,
-    /// The lock entry that installed it: copies for different agents may have different files.
+    /// The lock entry that installed the skill. Copies for different agents may have different
+    /// files.
     pub(crate) locked: Option<String>,
 }
 

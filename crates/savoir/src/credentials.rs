@@ -13,9 +13,11 @@ use std::{
     path::PathBuf,
 };
 
-use savoir_package::registry::{Token, canonical};
+use savoir_package::{
+    registry::{Token, canonical},
+    temporary_file,
+};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 use toml::{Table, Value};
 
 use crate::{config, error::CommandError};
@@ -28,7 +30,7 @@ pub(crate) const REGISTRY: &str = "SAVOIR_REGISTRY";
 const FILE: &str = "credentials.toml";
 /// Locked while the file is written.
 const LOCK: &str = ".credentials.lock";
-/// Bytes of the file that are read at most.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The stored token of a registry.
@@ -185,8 +187,7 @@ impl Credentials {
         }
         let text =
             toml::to_string(&table).map_err(|error| self.damaged_file_error(&error.to_string()))?;
-        // Only its owner can read a temporary file.
-        let mut file = NamedTempFile::new_in(&self.folder).map_err(failed)?;
+        let mut file = temporary_file::create(&self.folder, None).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
         file.persist(&self.file).map_err(|error| failed(error.error))?;

@@ -19,7 +19,7 @@ use crate::output;
 /// Which exit code a failure gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
-    /// Something was found, or a run failed.
+    /// Problems were found, or a run failed.
     Findings,
     /// Wrong usage, or input that cannot be read.
     Input,
@@ -51,14 +51,14 @@ impl CommandError {
         Self { kind: ErrorKind::Findings, ..Self::input(message) }
     }
 
-    /// For something that a lean build leaves out.
+    /// Creates the error for a feature that a lean build does not have.
     pub(crate) fn not_built_in(what: &str) -> Self {
         Self::input(format!("this savoir is a lean build, without {what}"))
             .named("not-built-in")
             .hint("install the full program: cargo install --path crates/savoir --profile quick")
     }
 
-    /// For a command whose exit codes are verdicts: a failure must not look like one.
+    /// Changes the exit code, for commands whose exit codes are verdicts.
     pub(crate) fn without_verdict(self) -> Self {
         Self { kind: ErrorKind::Input, ..self }
     }
@@ -69,7 +69,7 @@ impl CommandError {
 
     /// A program exited with a code, which becomes the exit code of the command.
     pub(crate) fn exited(code: u8, message: impl fmt::Display) -> Self {
-        // The message is that of a tool, so indent it: no line may look like one of ours.
+        // The message comes from a tool, so it is indented: no line can imitate one of ours.
         let message = message.to_string().replace('\n', "\n  ");
         Self { kind: ErrorKind::Exited(code), ..Self::input(message) }
     }
@@ -180,7 +180,7 @@ impl From<RunError> for CommandError {
         let failed = match fault {
             Fault::Call => Self::input(message),
             Fault::Refused => Self::refused(message),
-            Fault::Failed => Self::findings(message),
+            Fault::CannotStart => Self::findings(message),
         };
         hint.into_iter().fold(failed.named(code), Self::hint)
     }

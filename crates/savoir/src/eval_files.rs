@@ -1,4 +1,4 @@
-//! Mistakes in the evaluation files of a skill, as `savoir check` and editors report them.
+//! Checks the evaluation files of a skill, for `savoir check` and editors.
 
 use savoir_eval::formats::{self, EvalFile};
 use savoir_skill::{Diagnostic, Folder, Severity};

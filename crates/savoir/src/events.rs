@@ -62,7 +62,7 @@ pub(crate) struct Printer {
     held: Option<HeldAnswer>,
 }
 
-/// An answer that is printed as events only if it is what the skill declares.
+/// An answer that is printed as events only if it matches the declared outputs.
 #[derive(Debug)]
 struct HeldAnswer {
     outputs: Output,
@@ -71,7 +71,7 @@ struct HeldAnswer {
 }
 
 impl HeldAnswer {
-    /// The code of the failure of a run: what is wrong with the answer, or that the run failed.
+    /// The error code of a failed run: that of the answer, or that of the run itself.
     fn failure_code(&self) -> &'static str {
         let is_complete = !self.text.is_empty();
         let checked = is_complete.then(|| structured::validate_answer(&self.outputs, &self.text));
@@ -92,7 +92,7 @@ impl Printer {
         }
     }
 
-    /// Holds the events of the answer back until the answer was checked.
+    /// Buffers the events of the answer until the answer was checked.
     pub(crate) fn hold_answer(&mut self, outputs: Output) {
         self.held = Some(HeldAnswer { outputs, text: String::new(), events: Vec::new() });
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::output;
 
-/// Most findings that are printed.
+/// Maximum number of findings that are printed.
 pub(crate) const MAX_PRINTED_FINDINGS: usize = 10;
 
 /// A finding in one escaped line, whatever keys the registry uses: location, rule, message and fix.

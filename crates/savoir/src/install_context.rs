@@ -39,7 +39,7 @@ pub(crate) use self::{
     consent::{Consent, Proposal, describe_skill, json as arrived, take_replacing},
     diff::{diff, summary},
     fetch::FetchedSkills,
-    newest::{OnFailure, lacks_needs},
+    newest::{OnFailure, lacks_needs, no_other_source},
     registry::{RegistryArgs, withdrawn},
     report::Report,
     skipped::{Skipped, one_per_name, without_culprits, without_unmet_needs},
@@ -304,7 +304,7 @@ impl InstallContext {
         }
     }
 
-    /// Shortens paths: relative to the project, or with `~`.
+    /// Shortens a path: relative to the project, or with `~`.
     pub(crate) fn short(&self, text: &str) -> String {
         let root = format!("{}/", self.skill_set.root().display());
         let home = format!("{}/", self.home.display());

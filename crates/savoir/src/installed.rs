@@ -57,11 +57,11 @@ pub(crate) struct ExaminedSkill<'a> {
     pub(crate) entry: &'a LedgerEntry,
     pub(crate) details: Result<Details, EntryError>,
     pub(crate) drift: Drift,
-    /// The newer version at the last update check, or `changed files`.
+    /// The newer version that the last update check found, or `changed files`.
     pub(crate) newer: Option<String>,
-    /// Whether its registry yanked, removed or deprecated it, and why.
+    /// A notice of the registry, if it yanked, removed or deprecated the version.
     pub(crate) advice: Option<String>,
-    /// The day of that check.
+    /// The day of that notice.
     pub(crate) advised_on: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl KnownUpdate {
 }
 
 impl ExaminedSkill<'_> {
-    /// How it was installed.
+    /// The tool that installed the skill.
     pub(crate) fn origin(&self) -> Option<&Origin> {
         match &self.details {
             Ok(details) => Some(&details.origin),
@@ -233,8 +233,8 @@ impl Installed {
         known_updates
     }
 
-    /// Files that Savoir converted for the dialect of an agent differ from the fetched ones, but
-    /// count as unmodified.
+    /// Compares the files of a skill with the installed ones. Files that Savoir converted for the
+    /// dialect of an agent differ from the fetched ones, but count as unmodified.
     fn drift(&self, entry: &LedgerEntry) -> Drift {
         let drift = entry.drift();
         if drift != Drift::Modified {
@@ -291,7 +291,7 @@ impl Installed {
         self.locked.get(paths.find_map(|path| self.by_folder.get(path).copied())?)
     }
 
-    /// What copies of an installed skill have in common: their lock entry, else their files.
+    /// The identity of an installed skill, which its copies share: the lock entry, else the files.
     pub(crate) fn identity(&self, entry: &LedgerEntry) -> Identity {
         if let Some(locked) = self.locked_at(entry) {
             return Identity { locked: Some(locked.key()), files: None };

@@ -47,20 +47,20 @@ impl LockedCopies {
     }
 }
 
-/// Whether the SKILL.md of two folders is the same: one of them may have been edited.
+/// Whether two folders have the same SKILL.md: one of the copies may have been edited.
 fn has_same_text(one: &Path, other: &Path) -> bool {
     let text = |folder: &Path| fs::read(folder.join("SKILL.md")).ok();
     text(one) == text(other)
 }
 
-/// Whether a folder is where a locked skill was put for one of its agents.
+/// Whether a locked skill was installed in this folder for one of its agents.
 fn is_copy(locked: &LockedSkill, project: &Path, folder: &Path) -> bool {
     let agents = locked.agents.iter().filter_map(|id| Agent::by_id(id).ok());
     let mut folders = agents.filter_map(|agent| agent.project_folder(project));
     folders.any(|parent| folder.parent() == Some(parent.as_path()))
 }
 
-/// The folder of the project that a skill was installed from, if it came from there.
+/// The folder of the project from which a skill was installed, if it came from there.
 fn source_in(locked: &LockedSkill, project: &Path) -> Option<PathBuf> {
     let path = match &locked.source {
         LockedSource::Path(path) => path.split('#').next().unwrap_or_default(),

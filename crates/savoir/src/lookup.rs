@@ -9,7 +9,7 @@
 //! Copies with the same files are one candidate. The first candidate wins.
 
 mod precedence;
-mod remote;
+pub(crate) mod remote;
 
 use std::{
     collections::HashSet,
@@ -19,7 +19,11 @@ use std::{
 
 use savoir_engine::Home;
 use savoir_lint::words::nearest;
-use savoir_package::{Agent, Tree, ledger::LedgerEntry, source::is_remote};
+use savoir_package::{
+    Agent, Tree,
+    ledger::LedgerEntry,
+    source::{is_in_local_bare_repository, is_remote},
+};
 use savoir_skill::{
     folder::is_skill_file,
     permission::Tier,
@@ -61,13 +65,13 @@ impl Scope {
     }
 }
 
-/// A skill that a name may mean.
+/// A skill to which a name may refer.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) scope: Scope,
-    /// Every agent that sees it, or a copy of it.
+    /// Every agent that sees it or one of its copies.
     pub(crate) agents: Vec<&'static Agent>,
     pub(crate) version: Option<String>,
     pub(crate) source: Option<String>,
@@ -88,7 +92,7 @@ pub(crate) struct SkillTarget {
     pub(crate) tool: Option<String>,
 }
 
-/// Where a skill is.
+/// The location of a skill.
 #[derive(Debug)]
 pub(crate) struct LocatedSkill {
     path: PathBuf,
@@ -110,7 +114,7 @@ impl Deref for LocatedSkill {
     }
 }
 
-/// The installed skills, to look names up in.
+/// The installed skills, for looking up names.
 pub(crate) struct Lookup {
     pub(crate) installed: Installed,
     home: Home,
@@ -122,7 +126,8 @@ impl Lookup {
         Ok(Self { installed: Installed::open(project)?, home: Home::from_environment()? })
     }
 
-    /// Every skill that `name` or `name@version` may mean, the winner first.
+    /// Every skill to which `name` or `name@version` may refer; the one with the highest precedence
+    /// comes first.
     pub(crate) fn candidates(&self, text: &str) -> Vec<Candidate> {
         let Ok(SkillRef { name, range }) = SkillRef::parse(text) else { return Vec::new() };
         if !is_name(&name) {
@@ -140,7 +145,7 @@ impl Lookup {
         if found.len() > 1 { merge_copies(found) } else { found }
     }
 
-    /// The same, after the skill at this path, if the text is a path.
+    /// Like [`Self::candidates`], but if the text is a path to a skill, that skill comes first.
     pub(crate) fn all(&self, text: &str) -> Vec<Candidate> {
         let path = Path::new(text);
         let at_path = is_skill(path).then(|| self.at_path(path));
@@ -157,7 +162,8 @@ impl Lookup {
         Candidate { path: path.to_owned(), scope: Scope::Path, ..candidate }
     }
 
-    /// The skill that `name` or `name@version` means. Prints a note if others have the same name.
+    /// The skill to which `name` or `name@version` refers. Prints a note if there are others with
+    /// this name.
     pub(crate) fn find(&self, text: &str) -> Option<Candidate> {
         let mut candidates = self.candidates(text).into_iter();
         let winner = candidates.next()?;
@@ -175,8 +181,8 @@ impl Lookup {
         Some(winner)
     }
 
-    /// The installed skills of a name, in order: by the name of their folder, else by the name that
-    /// they give themselves.
+    /// The installed skills with this name, by precedence: by the names of their folders, else by
+    /// the names in their frontmatter.
     fn entries(&self, name: &str) -> Vec<&LedgerEntry> {
         let ledger = &self.installed.ledger;
         let by_folder: Vec<&LedgerEntry> = ledger.named(name).iter().collect();
@@ -214,7 +220,7 @@ impl Lookup {
         }
     }
 
-    /// Skills of a name in the folders that no agent of the table reads.
+    /// Skills with this name in folders that no agent reads.
     fn in_stores(&self, name: &str) -> Vec<Candidate> {
         let stores = [(self.home.data().join("skills"), Scope::Server)];
         let found = stores.into_iter().map(|(store, scope)| (store.join(name), scope));
@@ -238,7 +244,7 @@ impl Lookup {
             .collect()
     }
 
-    /// The error for a name that no skill has.
+    /// The error for an unknown name.
     pub(crate) fn unknown(&self, text: &str) -> CommandError {
         let name = text.split('@').next().unwrap_or(text);
         let others = if name == text { Vec::new() } else { self.candidates(name) };
@@ -262,12 +268,15 @@ impl Lookup {
 pub(crate) fn unknown(name: &str, installed: &Installed) -> CommandError {
     let error = CommandError::input(format!("there is no skill `{name}`"));
     match near_names(name, installed).as_slice() {
+        [] if name.contains(['/', ':']) => error
+            .hint(format!("to list the skills of a source: savoir install {name} --list"))
+            .hint("`savoir list` lists installed skills"),
         [] => error.hint("`savoir list` lists installed skills"),
         near => error.hint(format!("did you mean {}?", near.join(" or "))),
     }
 }
 
-/// How many similar names are suggested.
+/// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// Names of installed skills that are similar.
@@ -282,7 +291,7 @@ fn near_names(name: &str, installed: &Installed) -> Vec<String> {
     near.into_iter().take(MAX_SUGGESTIONS).map(|name| format!("`{name}`")).collect()
 }
 
-/// Candidates with the same files, or from the same lock entry, become one.
+/// Merges candidates with the same files, or from the same lock entry.
 fn merge_copies(found: Vec<Candidate>) -> Vec<Candidate> {
     let identity = |candidate: &Candidate| Identity {
         files: candidate.integrity.clone(),
@@ -316,9 +325,14 @@ pub(crate) fn find(text: &Path) -> Result<LocatedSkill, CommandError> {
     }
 }
 
+/// Whether a text is a remote source, or a bare repository, whose files can only be read with git.
+fn must_be_fetched(text: &str) -> bool {
+    is_remote(text) || is_in_local_bare_repository(text, Path::new(""))
+}
+
 /// Fetches a skill, if the text is a remote source.
 fn fetch(text: &Path) -> Result<Option<Fetched>, CommandError> {
-    let Some(text) = text.to_str().filter(|text| is_remote(text)) else { return Ok(None) };
+    let Some(text) = text.to_str().filter(|text| must_be_fetched(text)) else { return Ok(None) };
     let fetched = Fetched::get(text)?;
     match &fetched.tool {
         None => Ok(Some(fetched)),
@@ -358,7 +372,7 @@ pub(crate) fn find_all(
 /// longest prefix of the text that is a path to a skill, else the name before the first slash.
 pub(crate) fn target(text: &str) -> Result<SkillTarget, CommandError> {
     let text = text.trim_end_matches('/');
-    if is_remote(text) {
+    if must_be_fetched(text) {
         let fetched = Fetched::get(text)?;
         let (path, tool) = (fetched.path.clone(), fetched.tool.clone());
         return Ok(SkillTarget { skill: LocatedSkill { path, fetched: Some(fetched) }, tool });

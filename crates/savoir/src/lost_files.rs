@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-/// Folders of caches and settings in a home folder, which users do not miss.
+/// Folders of caches and settings in a home folder, whose loss does not matter to users.
 const CACHES_AND_SETTINGS: [&str; 25] = [
     ".bash_history", ".bundle", ".cache", ".cargo", ".config", ".dotnet", ".fontconfig", ".gem",
     ".gnupg", ".gradle", ".ipython", ".java", ".lesshst", ".local", ".m2", ".matplotlib",
@@ -10,8 +10,8 @@ const CACHES_AND_SETTINGS: [&str; 25] = [
     ".wget-hsts", ".yarn",
 ];
 
-/// A note about deleted files that the user may expect: those in the home folder, and those in
-/// `/tmp` that the arguments or the output of the tool mention.
+/// A note about deleted files that the user may miss: those in the home folder, and those in `/tmp`
+/// that the arguments or the output of the tool mention.
 pub(crate) fn note(
     written: &BTreeSet<impl AsRef<Path>>,
     home: &Path,

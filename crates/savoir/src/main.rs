@@ -25,6 +25,7 @@ mod copies;
 mod credentials;
 mod error;
 mod eval_files;
+mod evaluations;
 #[cfg(feature = "server")]
 mod events;
 mod extra_grants;

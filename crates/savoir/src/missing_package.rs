@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use savoir_skill::{Dialect, Skill};
+
 /// Python modules whose package has another name.
 const PACKAGES: [(&str, &str); 13] = [
     ("Crypto", "pycryptodome"),
@@ -19,16 +21,17 @@ const PACKAGES: [(&str, &str); 13] = [
     ("yaml", "PyYAML"),
 ];
 
-/// A hint for the missing package that the output of a script mentions. Files of the skill are not
-/// packages.
-pub(crate) fn hint(printed: &str, files: &[String]) -> Option<String> {
-    if let Some(module) = python_module(printed).filter(|module| !is_own(module, files)) {
+/// A hint for the missing package that the output of a skill's code mentions. Files of the skill are
+/// not packages.
+pub(crate) fn hint(printed: &str, skill: &Skill) -> Option<String> {
+    if let Some(module) = python_module(printed).filter(|module| !is_own(module, &skill.resources))
+    {
         let known = PACKAGES.iter().find(|(known, _)| *known == module);
         let package =
             known.map_or_else(|| format!("of `{module}`"), |(_, name)| format!("`{name}`"));
+        let list = package_list(skill.dialect);
         return Some(format!(
-            "Python module `{module}` is not installed: add the package {package} to a \
-             requirements.txt beside SKILL.md, or to the `# /// script` block of the script, and \
+            "Python module `{module}` is not installed: add the package {package} to {list}, and \
              Savoir installs it"
         ));
     }
@@ -37,6 +40,19 @@ pub(crate) fn hint(printed: &str, files: &[String]) -> Option<String> {
         "Node package `{package}` is not installed: add it to the `dependencies` of a package.json \
          beside SKILL.md, and Savoir installs it"
     ))
+}
+
+/// The place where a skill lists its Python packages. Functions of `tools.py` get only the packages
+/// of SKILL.md.
+fn package_list(dialect: Dialect) -> &'static str {
+    if dialect == Dialect::GAIA {
+        "`dependencies` under `requirements` in SKILL.md"
+    } else if dialect == Dialect::OPENCLAW {
+        "`pip_requires` in SKILL.md, to a requirements.txt beside it, or to the `# /// script` block \
+         of the script"
+    } else {
+        "a requirements.txt beside SKILL.md, or to the `# /// script` block of the script"
+    }
 }
 
 /// The first part of the name of the missing Python module.

@@ -1,7 +1,7 @@
 //! A language model that stores its last failure.
 //!
-//! The events of a run do not say why an answer failed, because an error may contain addresses that
-//! clients must not see. On their own terminal, users need the reason.
+//! The events of a run do not contain the reason of a failure, because it may contain URLs that
+//! other clients must not see. Users need the reason on their own terminal.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -14,9 +14,12 @@ pub(crate) fn configured_models(config: &Config) -> Result<Models, CommandError>
     Ok(Models::from_settings(&settings)?)
 }
 
-/// Like [`configured_models`], for commands that need no other settings.
+/// Like [`configured_models`], for commands that need no other settings. Users of these commands may
+/// name a model of this machine without configuration.
 pub(crate) fn load_models() -> Result<Models, CommandError> {
-    configured_models(&Config::load(Path::new("."))?)
+    let mut models = configured_models(&Config::load(Path::new("."))?)?;
+    models.allow_local_ollama()?;
+    Ok(models)
 }
 
 impl From<ModelError> for CommandError {

@@ -27,7 +27,7 @@ pub(crate) fn stdout() -> BufWriter<AutoStream<StdoutLock<'static>>> {
     BufWriter::new(AutoStream::new(stdout, ColorChoice::Auto))
 }
 
-/// Whether colour makes sense on standard output.
+/// Whether standard output supports colour.
 pub(crate) fn wants_color() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
@@ -40,7 +40,8 @@ pub(crate) fn width() -> Option<usize> {
 
 /// Prints a value as JSON, one line per field.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
-    // Names from a skill could otherwise change what a terminal or a log shows.
+    // Control characters are escaped, because names from skills could otherwise manipulate a
+    // terminal or a log.
     let json = serde_json::to_string_pretty(value)?;
     let mut out = stdout();
     writeln!(out, "{}", visible_json(&json))?;

@@ -53,16 +53,16 @@ impl Remote {
         let mut entries = Vec::new();
         if let Some(typed) = &typed {
             let plain = if self.allow_http { PlainHttp::Anyone } else { PlainHttp::ThisMachine };
-            entries.push(RegistryEntry { plain, passing: true, ..RegistryEntry::at(typed) });
+            entries.push(RegistryEntry { plain, for_one_skill: true, ..RegistryEntry::at(typed) });
         } else if self.allow_http {
             settings.plain = PlainHttp::Anyone;
         }
         if let Some(url) = credentials::variable(REGISTRY) {
-            // Configured registries keep their order, if one of them serves all names.
+            // A configured registry that serves all names keeps its place in the order.
             let is_for_all = |entry: &RegistryEntry| entry.namespaces.is_empty() || entry.fallback;
             let is_it = |entry: &RegistryEntry| is_same(&entry.address, &url);
-            let passing = set.iter().any(|entry| is_for_all(entry) || is_it(entry));
-            entries.push(RegistryEntry { passing, ..RegistryEntry::at(&url) });
+            let for_one_skill = set.iter().any(|entry| is_for_all(entry) || is_it(entry));
+            entries.push(RegistryEntry { for_one_skill, ..RegistryEntry::at(&url) });
         }
         entries.extend(set);
         let known = credentials::all()?;
@@ -147,7 +147,7 @@ fn is_same(address: &str, other: &str) -> bool {
 fn registry_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {
     runtime::block_on(async {
         match registries.registry_of(name).await {
-            // Unlike for an install, a path does not help here.
+            // The hint for installs, to use a path, does not apply here.
             Err(error @ RegistryError::None(_)) => Err(none_for(&error.to_string())),
             found => Ok(found?),
         }

@@ -116,9 +116,9 @@ impl Screen {
             *state = State::Text;
         }
         *state = match (*state, byte) {
-            // In the second case, a character set is selected: one more byte follows.
+            // In the second case, a sequence that selects a character set: one more byte follows.
             (State::Text, 0x1b) | (State::Escape, 0x20..=0x2f) => State::Escape,
-            // Titles have no line end; an unterminated one must not swallow the rest.
+            // Titles cannot contain a line end, so an unterminated one must not swallow the rest.
             (State::Text | State::Message | State::MessageEscape, b'\n') => {
                 self.row += 1;
                 self.deepest = self.deepest.max(self.row);
@@ -192,7 +192,7 @@ fn filter_sequence(row: &mut usize, deepest: usize, parameters: &[u8], last: u8)
         b'm' | b'K' | b'C' | b'D' | b'G' if is_plain => whole(parameters),
         b'J' if matches!(parameters, b"" | b"0") => whole(parameters),
         b'h' | b'l' if parameters == b"?25" => whole(parameters),
-        // Not above the program's own output.
+        // The cursor must not move above the program's own output.
         b'A' | b'F' if is_plain => {
             let lines = number().unwrap_or(1).max(1).min(*row);
             *row -= lines;
@@ -258,7 +258,7 @@ mod tests {
             (b"\x07\x00x\x7f", "x"),
             ("\u{202e}x".as_bytes(), "x"),
             (b"\xff\xfex\xc3y", "xy"),
-            // Only as far up as it has printed itself.
+            // The cursor can move up only as far as the program has printed.
             (b"\x1b[5Aa\n\x1b[9Ab", "a\n\x1b[1Ab"),
             (b"a\n\x1b[1000B\x1b[50Ab", "a\n\x1b[1Ab"),
             (b"\x1b(Bx\x1b]0;never\ny", "x\ny"),

@@ -58,7 +58,7 @@ pub(crate) fn secret(what: &str) -> Result<String, CommandError> {
     Ok(text)
 }
 
-/// Logs in, does some work, and logs out even if the work fails.
+/// Logs in, calls `work`, and logs out even if `work` fails.
 pub(crate) async fn with_password_session<T>(
     client: &Client,
     email: &str,

@@ -1,4 +1,4 @@
-//! Archives of skills.
+//! Reads archives of skills.
 
 use std::{
     fs,

@@ -18,7 +18,7 @@ use savoir_skill::{Dialect, Reading, convert::with_tools_of_original};
 use crate::{
     config,
     error::CommandError,
-    install_context,
+    evaluations, install_context,
     installed::{Installed, Locked, locked_for},
     load::{self, Loaded},
     output, skill_archive,
@@ -126,13 +126,13 @@ fn is_signed(loaded_skill: &LoadedSkill) -> bool {
     is_trusted && loaded_skill.signers.uncovered.is_empty()
 }
 
-/// Whether the source of a locked skill is not a folder of the user. Archives are usually downloads.
+/// Whether a locked skill does not come from a folder of the user. Archives count as downloads.
 fn is_from_elsewhere(locked: &Locked) -> bool {
     match &locked.skill.source {
         source @ LockedSource::Path(_) => {
             let base = locked.file.parent().unwrap_or(Path::new("."));
             match PinnedSource::parse(&source.to_string(), base) {
-                // The archive may have been deleted since; then only its name is known.
+                // The archive may have been deleted since, so the name is checked first.
                 Ok(PinnedSource::Path { path, .. }) => {
                     skill_archive::has_archive_name(&path) || skill_archive::is_archive(&path)
                 }
@@ -147,7 +147,8 @@ fn is_from_elsewhere(locked: &Locked) -> bool {
     }
 }
 
-/// Whether this machine installed these files: a lock from a clone can claim anything.
+/// Whether this machine installed these files. A lockfile in a cloned repository can contain false
+/// claims.
 fn is_as_installed(folder: &Path, locked: &Locked) -> bool {
     let Ok(home) = Home::from_environment() else { return false };
     let integrity = &locked.skill.integrity;
@@ -184,6 +185,13 @@ pub(crate) fn refuse_forbidden(
         Some(text) => Some(text.parse::<LockedSource>().map_err(CommandError::findings)?),
         None => locked_source(loaded_skill)?,
     };
+    let evaluations = match &loaded_skill.folder {
+        Some(folder) if policy.requires_evaluation() => {
+            let integrity = Tree::read(folder).map_err(|error| unfit(folder, &error))?.integrity();
+            evaluations::current(Some(folder), &integrity, &trust_store_for_run()?)
+        }
+        _ => Vec::new(),
+    };
     // The name in the file and the name of the folder may differ; both are checked.
     let folder = loaded_skill.folder.as_deref().and_then(Path::file_name);
     let folder = folder.map(|name| name.to_string_lossy().into_owned());
@@ -193,6 +201,7 @@ pub(crate) fn refuse_forbidden(
             source: source.as_ref(),
             tier: loaded_skill.tier,
             attestation: &loaded_skill.signers.attestation,
+            evaluations: &evaluations,
         })?;
     }
     Ok(())
@@ -238,7 +247,7 @@ impl SignedFolder {
         let name = loaded.path.file_name().map(|name| name.to_string_lossy().into_owned());
         let file = name.and_then(|name| tree.get(&name).cloned());
         let text = loaded.reading.document.source().text();
-        // The text that is shown must be the text that is signed.
+        // The text that is shown must be the same as the signed one.
         if file.is_none_or(|file| file.bytes != text.as_bytes()) {
             let message = format!("{} changed while it was being read", loaded.path.display());
             return Err(CommandError::input(message).hint("run the command again"));

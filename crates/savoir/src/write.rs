@@ -25,7 +25,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), io::ErrorKind> {
         file.persist(&target)?;
         Ok(())
     };
-    // Only the kind, because the message would name a temporary file.
+    // Only the kind of the error is returned, because the message would name a temporary file.
     write().map_err(|error| error.kind())
 }
 

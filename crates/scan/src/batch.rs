@@ -28,6 +28,9 @@ const DOWNLOADING_LAUNCHERS: [&str; 4] = ["mshta", "msiexec", "regsvr32", "rundl
 /// Maximum length of a variable, and of a line with variables expanded.
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
+/// Maximum number of bytes that all variables of a file are expanded to.
+const MAX_EXPANDED_BYTES: usize = 4 * 1024 * 1024;
+
 /// Maximum number of commands on one line that start each other.
 const MAX_NESTED_COMMANDS: usize = 8;
 
@@ -53,7 +56,11 @@ pub(super) fn read(text: &str, actions: &mut Actions) {
         at += line.len();
         let line = line.trim_end();
         // `^` at the end of a line continues it on the next line.
-        if let Some(part) = line.strip_suffix('^').filter(|_| joined.len() < MAX_LINE_BYTES) {
+        let goes_on = line.strip_suffix('^');
+        if goes_on.is_some() && joined.len() >= MAX_LINE_BYTES {
+            actions.cut("longer lines than are joined", Span::new(start, start.max(at - 1)));
+        }
+        if let Some(part) = goes_on.filter(|_| joined.len() < MAX_LINE_BYTES) {
             joined.push_str(part);
             continue;
         }
@@ -73,6 +80,8 @@ struct BatchReader {
     variables: HashMap<String, String>,
     /// Download address of each file, by lower-case path.
     files: HashMap<String, String>,
+    /// Bytes of expanded variables so far.
+    expanded: usize,
 }
 
 impl BatchReader {
@@ -89,11 +98,11 @@ impl BatchReader {
     }
 
     /// Expands the variables in a line: `%NAME%`, `!NAME!`.
-    fn expand_variables(&self, line: &str, span: Span, actions: &mut Actions) -> String {
+    fn expand_variables(&mut self, line: &str, span: Span, actions: &mut Actions) -> String {
         let mut filled = String::new();
         let mut rest = line;
         while let Some(at) = rest.find(['%', '!']) {
-            if filled.len() > MAX_LINE_BYTES {
+            if filled.len() > MAX_LINE_BYTES || self.expanded > MAX_EXPANDED_BYTES {
                 actions.cut("a line with longer variables than are expanded", span);
                 break;
             }
@@ -101,9 +110,10 @@ impl BatchReader {
             filled.push_str(&rest[..at]);
             let behind = &rest[at + 1..];
             // `%NAME:~1,3%` is a substring; which one does not matter here.
-            let end = behind.find(mark).filter(|end| *end < 64);
+            let end = behind.find(mark);
             let known = end.and_then(|end| self.variables.get(&behind[..end].to_ascii_lowercase()));
             if let (Some(end), Some(value)) = (end, known) {
+                self.expanded += value.len();
                 filled.push_str(value);
                 rest = &behind[end + 1..];
             } else {
@@ -133,7 +143,7 @@ impl BatchReader {
                 }
                 return;
             }
-            "set" => return self.assign_variable(rest),
+            "set" => return self.assign_variable(rest, span, actions),
             _ => {}
         }
         let url = || {
@@ -204,10 +214,12 @@ impl BatchReader {
     }
 
     /// Evaluates `set NAME=value` and `set "NAME=value"`.
-    fn assign_variable(&mut self, rest: &[&str]) {
+    fn assign_variable(&mut self, rest: &[&str], span: Span, actions: &mut Actions) {
         let text = rest.join(" ");
         let Some((name, value)) = text.split_once('=') else { return };
-        if value.len() < MAX_LINE_BYTES && !value.is_empty() {
+        if value.len() >= MAX_LINE_BYTES {
+            actions.cut("longer variables than are expanded", span);
+        } else if !value.is_empty() {
             self.variables.insert(name.trim().to_ascii_lowercase(), value.to_owned());
         }
     }

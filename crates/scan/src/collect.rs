@@ -1,6 +1,6 @@
 //! Splits a skill into text fragments and reads each one into actions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use savoir_skill::{Span, markdown::Outline};
 
@@ -11,9 +11,9 @@ use super::{
     archive::FileType,
     batch,
     context::{AnalyzedFragment, Context, FindingDraft},
-    decode, embedded_commands,
+    decode, embedded_commands, encoding, evaluation, executed_files,
     fragment::{Language, Role, TextFragment, fence_language, guess_language, is_fenced},
-    javascript, powershell, python, rules, shell,
+    javascript, normalize, passage, powershell, python, rules, shell,
     value::CrossFileState,
 };
 
@@ -31,7 +31,7 @@ const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
 const MAX_SCRIPT_BYTES: usize = 1024 * 1024;
 
 /// Limit for documents, which an agent reads into its context.
-const MAX_DOCUMENT_BYTES: usize = 512 * 1024;
+const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
 
 fn max_bytes(path: &str, text: &str) -> usize {
     match super::fragment::language_and_role(path, text) {
@@ -64,10 +64,12 @@ const DATA_EXTENSIONS: [&str; 32] = [
 
 /// Splits a skill into fragments and adds them to the context.
 pub(super) fn collect_fragments(context: &mut Context<'_>) {
+    let context_files = context.files;
     let mut collector = FragmentCollector {
         context,
         hidden_bytes: 0,
         rot13: false,
+        executed: executed_files::find_executed_files(context_files),
         python: CrossFileState::default(),
         javascript: CrossFileState::default(),
         shell: shell::CrossFileShellState::default(),
@@ -82,6 +84,7 @@ pub(super) fn collect_fragments(context: &mut Context<'_>) {
     for (path, bytes) in files.iter() {
         collector.add_file(path, bytes);
     }
+    evaluation::mark_evaluation_data(&mut context.fragments);
 }
 
 struct FragmentCollector<'c, 'a> {
@@ -89,6 +92,8 @@ struct FragmentCollector<'c, 'a> {
     hidden_bytes: usize,
     /// Whether any document of the skill mentions ROT13.
     rot13: bool,
+    /// The languages of files that the skill executes by name.
+    executed: HashMap<String, Language>,
     /// Values that scripts pass to each other.
     python: CrossFileState,
     javascript: CrossFileState,
@@ -160,18 +165,82 @@ impl<'a> FragmentCollector<'_, 'a> {
     }
 
     fn add_file(&mut self, path: &str, bytes: &'a [u8]) {
-        match archive::file_type(bytes) {
-            FileType::Zip => self.add_archive(path, bytes, 1),
-            FileType::Other => match std::str::from_utf8(bytes) {
-                Ok(text) => self.add_text(path, text),
-                Err(_) => self.report_if_unreadable_program(path, bytes),
-            },
-            _ => {}
+        let file_type = archive::file_type(bytes);
+        if file_type == FileType::Zip {
+            self.add_archive(path, bytes, 1);
+        }
+        let executed_as = self.executed_as(path, bytes);
+        let begins_as = match file_type {
+            FileType::Other => None,
+            FileType::Program(_) => return,
+            FileType::Zip | FileType::Packed(_) => Some("an archive"),
+            FileType::Media => Some("a picture or document"),
+        };
+        // A shell skips a first line that it does not understand, and executes the next ones.
+        if begins_as.is_some() && executed_as.is_none() && !is_read_as_text(path, bytes) {
+            return;
+        }
+        if let Some(what) = begins_as {
+            self.report_unread(path, &format!("the file is used as a text but begins like {what}"));
+        }
+        match std::str::from_utf8(bytes) {
+            _ if self.add_utf16(path, bytes, executed_as) => {}
+            Ok(text) => self.add_text(path, text, executed_as),
+            Err(_) => self.add_other_encoding(path, bytes, executed_as),
         }
     }
 
-    fn add_text(&mut self, path: &str, text: &'a str) {
-        if is_binary(path, text) {
+    /// Adds a text in UTF-16, which only PowerShell executes; returns whether it is one.
+    fn add_utf16(&mut self, path: &str, bytes: &[u8], executed_as: Option<Language>) -> bool {
+        let Some(mut text) = encoding::decode_utf16_text(bytes) else { return false };
+        text.truncate(self.readable_length(path, &text));
+        let fragment = TextFragment::decoded_file(path, text, executed_as, None);
+        if matches!(fragment.language, Language::Python | Language::JavaScript) {
+            self.report_unread(path, "the file is not valid UTF-8");
+        }
+        self.add_fragment(fragment);
+        true
+    }
+
+    /// The language as which the skill executes a file that has another name.
+    fn executed_as(&self, path: &str, bytes: &[u8]) -> Option<Language> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let language = *self.executed.get(name)?;
+        let ending = extension(path);
+        let is_object = || bytes.trim_ascii_start().starts_with(b"{");
+        let is_data = ending == "md" || ending == "json" && is_object();
+        let known = super::fragment::language_and_role(path, &first_line(bytes)).1;
+        (known != Role::Script && !is_data).then_some(language)
+    }
+
+    /// Adds a text that is not UTF-8, unless it is data.
+    fn add_other_encoding(&mut self, path: &str, bytes: &[u8], executed_as: Option<Language>) {
+        let is_text = executed_as.is_some() || is_read_as_text(path, bytes);
+        if !self.report_if_unreadable_program(path, bytes) && !is_text {
+            return;
+        }
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        text.truncate(self.readable_length(path, &text));
+        let language = super::fragment::language_and_role(path, &text).0;
+        // Programs in other languages cannot have such bytes.
+        if executed_as.unwrap_or(language) == Language::Shell {
+            self.add_fragment(TextFragment::decoded_file(path, text, executed_as, None));
+        } else if executed_as.is_some() {
+            self.report_unread(path, "the file is executed but is not valid UTF-8");
+        }
+    }
+
+    /// Adds Python code that declares an unusual encoding in a comment.
+    fn add_declared_encoding(&mut self, path: &str, text: &str) {
+        let Some(decoded) = encoding::decode_python(text) else { return };
+        let (text, name) = decoded;
+        self.report_unread(path, &format!("the program is written in {name}, which hides it"));
+        let python = Some(Language::Python);
+        self.add_fragment(TextFragment::decoded_file(path, text, python, Some(name)));
+    }
+
+    fn add_text(&mut self, path: &str, text: &'a str, executed_as: Option<Language>) {
+        if executed_as.is_none() && is_binary(path, text) {
             return;
         }
         let text = &text[..self.readable_length(path, text)];
@@ -180,7 +249,13 @@ impl<'a> FragmentCollector<'_, 'a> {
         if UNSUPPORTED_PROGRAM_EXTENSIONS.contains(&extension(path).as_str()) || other_script {
             self.report_unread(path, "the file is a program in a language that is not read here");
         }
-        self.add_fragment(TextFragment::file(path, text));
+        if executed_as.unwrap_or(language) == Language::Python {
+            self.add_declared_encoding(path, text);
+        }
+        self.add_fragment(match executed_as {
+            Some(_) => TextFragment::decoded_file(path, text.to_owned(), executed_as, None),
+            None => TextFragment::file(path, text),
+        });
     }
 
     /// How many bytes of a text are read. A longer text is reported.
@@ -196,20 +271,22 @@ impl<'a> FragmentCollector<'_, 'a> {
         end
     }
 
-    /// Reports bytes that are not UTF-8, unless they are data.
-    fn report_if_unreadable_program(&mut self, path: &str, bytes: &[u8]) {
+    /// Reports bytes that are not UTF-8, unless they are data. Returns whether it did.
+    fn report_if_unreadable_program(&mut self, path: &str, bytes: &[u8]) -> bool {
         // Metadata that macOS adds to archives.
         const APPLE_DOUBLE: [u8; 4] = [0, 5, 0x16, 7];
         if bytes.starts_with(&APPLE_DOUBLE) {
-            return;
+            return false;
         }
         let sample = &bytes[..bytes.len().min(64 * 1024)];
         let (language, role) =
             super::fragment::language_and_role(path, &String::from_utf8_lossy(sample));
         let program = UNSUPPORTED_PROGRAM_EXTENSIONS.contains(&extension(path).as_str());
-        if program || role != Role::Data || language != Language::Other {
+        let is_program = program || role != Role::Data || language != Language::Other;
+        if is_program {
             self.report_unread(path, "the file is not valid UTF-8");
         }
+        is_program
     }
 
     fn report_unread(&mut self, path: &str, why: &str) {
@@ -218,6 +295,10 @@ impl<'a> FragmentCollector<'_, 'a> {
 
     /// Reports that a limit kept a part of a fragment from being read.
     fn report_cut(&mut self, fragment: &TextFragment<'_>, cut: &Cut) {
+        // Further ones would not be kept, and finding a position reads the file again.
+        if self.context.has_enough(&rules::UNREAD_FILE) {
+            return;
+        }
         let draft = unread_draft(&format!("not everything was read: there are {}", cut.what));
         let position = fragment.position(cut.span.start);
         self.context.report_at(&rules::UNREAD_FILE, &fragment.path, position, draft);
@@ -274,7 +355,9 @@ impl<'a> FragmentCollector<'_, 'a> {
                         text.truncate(self.readable_length(&inside, &text));
                         self.add_fragment(TextFragment::packed(&inside, text, "an archive", depth));
                     }
-                    Err(error) => self.report_if_unreadable_program(&inside, error.as_bytes()),
+                    Err(error) => {
+                        self.report_if_unreadable_program(&inside, error.as_bytes());
+                    }
                 },
             }
         }
@@ -321,6 +404,15 @@ impl<'a> FragmentCollector<'_, 'a> {
             if fragment.depth == 0 && fragment.language == Language::Other {
                 inner.extend(find_code_in_other_files(&fragment));
             }
+        }
+        // The same document without what hides its words from a search.
+        let is_document = matches!(fragment.role, Role::Instructions | Role::Document);
+        if fragment.depth == 0 && is_document && !fragment.is_normalized {
+            inner.extend(normalize::visible_words(&fragment.text).map(|text| {
+                let mut visible = TextFragment::decoded_file(&fragment.path, text, None, None);
+                visible.is_normalized = true;
+                visible
+            }));
         }
         for cut in &actions.cuts {
             self.report_cut(&fragment, cut);
@@ -445,6 +537,17 @@ fn name_wallets(text: &str, actions: &mut Actions) {
     }
 }
 
+fn first_line(bytes: &[u8]) -> String {
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    String::from_utf8_lossy(&line[..line.len().min(256)]).into_owned()
+}
+
+/// Whether a file is executed or read as a text whatever its first bytes are, because it has the
+/// name of a script or document, or begins with `#!`.
+fn is_read_as_text(path: &str, bytes: &[u8]) -> bool {
+    super::fragment::language_and_role(path, &first_line(bytes)).1 != Role::Data
+}
+
 /// Whether a file is binary: it contains zero bytes, and is not a program by name or first line.
 fn is_binary(path: &str, text: &str) -> bool {
     memchr::memchr(0, text.as_bytes()).is_some()
@@ -486,6 +589,7 @@ fn find_markdown_code<'a>(
         }
     }
     let bytes = text.as_bytes();
+    let attacks = sections_about_attacks(text);
     let mut at = 0;
     while let Some(open) = memchr::memchr(b'`', &bytes[at..]).map(|open| at + open) {
         let ticks = bytes[open..].iter().take_while(|byte| **byte == b'`').count();
@@ -502,15 +606,19 @@ fn find_markdown_code<'a>(
         let span = Span::new(inside, close);
         at = close + ticks;
         let code = span.slice(text);
+        let language = guess_language(code);
+        let is_read = language == Language::Shell
+            || language == Language::Python && (code.contains("exec(") || code.contains("eval("));
         if !outline.is_literal(open)
             && code.contains([' ', '\t'])
-            && guess_language(code) == Language::Shell
+            && is_read
             && !is_sign_of_malware(text, span)
-            && !is_example_of_attack(text, open)
+            && !is_inside(&attacks, open)
         {
-            found.push(fragment.sub_fragment(span, Language::Shell));
+            found.push(fragment.sub_fragment(span, language));
         }
     }
+    found.extend(find_header_commands(fragment));
     found.extend(find_indented_code(fragment, &outline));
     found.extend(find_bare_commands(fragment, &outline));
     found
@@ -527,14 +635,30 @@ fn continues_beyond(text: &str, inside: usize, ticks: &[u8]) -> bool {
         && memchr::memmem::find(&rest[..paragraph], ticks).is_some()
 }
 
-/// Whether a command is in a sentence or a row below a heading such as `## Red flags`.
-fn is_example_of_attack(text: &str, at: usize) -> bool {
-    let heading = text[..at].rfind("\n#").map_or(text, |open| &text[open + 1..]);
-    if !heading.starts_with('#') {
-        return false;
+/// Returns the sections below headings such as `## Red flags`, whose commands are examples.
+fn sections_about_attacks(text: &str) -> Vec<Span> {
+    let mut found: Vec<Span> = Vec::new();
+    let (mut at, mut is_open) = (0, false);
+    for line in text.split_inclusive('\n') {
+        if line.starts_with('#') {
+            let heading = line.to_lowercase();
+            is_open = ["red flag", "warning sign", "signs of", "scams"]
+                .iter()
+                .any(|words| heading.contains(words));
+            found.extend(is_open.then(|| Span::at(at)));
+        }
+        at += line.len();
+        if let Some(section) = found.last_mut().filter(|_| is_open) {
+            section.end = at;
+        }
     }
-    let heading = heading.lines().next().unwrap_or_default().to_lowercase();
-    ["red flag", "warning sign", "signs of", "scams"].iter().any(|words| heading.contains(words))
+    found
+}
+
+/// Whether an offset is in one of these spans, which are sorted.
+fn is_inside(spans: &[Span], at: usize) -> bool {
+    let next = spans.partition_point(|span| span.start <= at);
+    next.checked_sub(1).is_some_and(|last| spans[last].contains(at))
 }
 
 /// Whether a command that switches off a protection is quoted as a sign of malware.
@@ -558,6 +682,46 @@ fn is_sign_of_malware(text: &str, span: Span) -> bool {
     let before = text[start..span.start].rsplit('\n').next().unwrap_or_default().to_lowercase();
     let after = text[span.end..end].split('\n').next().unwrap_or_default().to_lowercase();
     MALWARE_WORDS.iter().any(|word| before.contains(word) || after.contains(word))
+}
+
+/// Returns the commands of hooks in the frontmatter, which agents run by themselves.
+fn find_header_commands<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment<'a>> {
+    let text: &str = &fragment.text;
+    let header = &text[..passage::frontmatter_end(text)];
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize, String)> = None;
+    let mut at = 0;
+    for line in header.split_inclusive('\n') {
+        if let Some((start, depth, mut block)) = open.take() {
+            if indent(line) > depth || line.trim().is_empty() {
+                block.push_str(line.trim_start());
+                open = Some((start, depth, block));
+            } else {
+                found.push((block, start));
+            }
+        }
+        let value = line.trim_start_matches([' ', '-']).strip_prefix("command:").map(str::trim);
+        match value {
+            Some("|" | ">" | "|-" | ">-" | "|+" | ">+") => {
+                open = Some((at, indent(line), String::new()));
+            }
+            Some(value) if open.is_none() => {
+                found.push((value.trim_matches(['"', '\'']).to_owned(), at));
+            }
+            _ => {}
+        }
+        at += line.len();
+    }
+    found.extend(open.map(|(start, _, block)| (block, start)));
+    let commands = found.into_iter().filter(|(command, _)| !command.trim().is_empty());
+    commands
+        .map(|(command, at)| {
+            let mut hook = fragment.derived_fragment(command, Language::Shell, None, Span::at(at));
+            hook.is_shown_in_document = false;
+            hook
+        })
+        .collect()
 }
 
 /// Returns code blocks that are marked by indentation only.
@@ -636,8 +800,32 @@ fn find_code_in_other_files<'a>(fragment: &TextFragment<'a>) -> Vec<TextFragment
     {
         found.push(fragment.sub_fragment(Span::new(0, fragment.text.len()), language));
     }
+    if matches!(extension(&fragment.path).as_str(), "html" | "htm" | "xhtml" | "svg") {
+        found.extend(
+            page_scripts(&fragment.text)
+                .into_iter()
+                .map(|span| fragment.sub_fragment(span, Language::JavaScript)),
+        );
+    }
     for (command, span) in embedded_commands::find_commands(&fragment.text) {
         found.push(fragment.derived_fragment(command, Language::Shell, None, span));
+    }
+    found
+}
+
+/// Returns the scripts of a web page, from `<script …>` to `</script>`.
+fn page_scripts(text: &str) -> Vec<Span> {
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = lower[at..].find("<script").map(|open| at + open) {
+        let Some(start) = lower[open..].find('>').map(|end| open + end + 1) else { break };
+        let end = lower[start..].find("</script").map_or(text.len(), |end| start + end);
+        let is_data = lower[open..start].contains("json");
+        if !is_data && !text[start..end].trim().is_empty() {
+            found.push(Span::new(start, end));
+        }
+        at = end;
     }
     found
 }

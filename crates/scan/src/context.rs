@@ -120,6 +120,12 @@ impl<'a> Context<'a> {
         self.report_at(rule, path, (1, 1), draft);
     }
 
+    /// Whether there are so many findings of a rule that others of the same severity are not kept.
+    pub(super) fn has_enough(&self, rule: &'static Rule) -> bool {
+        let found = self.findings.iter().filter(|finding| finding.rule == rule);
+        found.count() >= MAX_MINOR_FINDINGS_PER_RULE
+    }
+
     /// Reports something at a line and column of a file. The worst findings of a rule are kept.
     pub(super) fn report_at(
         &mut self,
@@ -128,8 +134,7 @@ impl<'a> Context<'a> {
         (line, column): (usize, usize),
         draft: FindingDraft,
     ) {
-        let count = self.findings.iter().filter(|finding| finding.rule == rule).count();
-        if count >= MAX_MINOR_FINDINGS_PER_RULE {
+        if self.has_enough(rule) {
             let weight = |finding: &Finding| (finding.severity, finding.confidence);
             let mildest = self
                 .findings

@@ -220,8 +220,7 @@ pub(super) fn find_character_codes(text: &str) -> Vec<(String, &'static str, Spa
             let Some(letter) = char::from_u32(code).filter(char::is_ascii) else { break };
             letters.push(letter);
             at = end;
-            let gap =
-                bytes[end..].iter().take(16).take_while(|byte| b", \t\r\n;".contains(byte)).count();
+            let gap = bytes[end..].iter().take_while(|byte| b", \t\r\n;".contains(byte)).count();
             if gap == 0 || !bytes.get(end + gap).is_some_and(u8::is_ascii_digit) {
                 break;
             }

@@ -20,11 +20,11 @@ pub(super) fn find_commands(text: &str) -> Vec<(String, Span)> {
     let mut found = Vec::new();
     let mut at = 0;
     for line in logical_lines(text) {
-        if COMMAND_MARKERS.iter().any(|mark| line.contains(mark)) {
+        if COMMAND_MARKERS.iter().any(|mark| has_command(line, mark)) {
             let strings = quoted_strings(line);
             let mut commands: Vec<(String, Span)> = strings
                 .into_iter()
-                .filter(|(text, _)| COMMAND_MARKERS.iter().any(|mark| text.contains(mark)))
+                .filter(|(text, _)| COMMAND_MARKERS.iter().any(|mark| has_command(text, mark)))
                 .map(|(text, span)| (text, Span::new(at + span.start, at + span.end)))
                 .collect();
             if commands.is_empty() {
@@ -36,6 +36,21 @@ pub(super) fn find_commands(text: &str) -> Vec<(String, Span)> {
         at += line.len();
     }
     found
+}
+
+/// Whether a text has a marker of a command, and for `curl` also an argument that can be one:
+/// `curl exit 7` is a sentence.
+fn has_command(text: &str, mark: &str) -> bool {
+    let is_argument = |after: &str| {
+        let word = after.split_whitespace().next().unwrap_or_default();
+        word.contains(['-', '.', ':', '/', '$', '{', '<', '"', '\'', '\\', '%', '@'])
+    };
+    match mark {
+        "curl " | "wget " => {
+            text.match_indices(mark).any(|(at, _)| is_argument(&text[at + mark.len()..]))
+        }
+        _ => text.contains(mark),
+    }
 }
 
 /// Returns the lines of a text, joined where a backslash continues them.
@@ -119,7 +134,11 @@ const VARIABLE_READS: [&str; 8] = [
 /// calls next to them.
 pub(super) fn record_actions_of_unparsed_code(text: &str, actions: &mut Actions) {
     let request = REQUEST_CALLS.iter().find_map(|mark| text.find(mark));
-    let urls: Vec<(usize, &str)> = host::find_urls(text);
+    let joined = joined_addresses(text);
+    let urls: Vec<(usize, &str)> = host::find_urls(text)
+        .into_iter()
+        .chain(joined.iter().map(|(at, url)| (*at, url.as_str())))
+        .collect();
     let tokens: Vec<String> =
         VARIABLE_READS.iter().flat_map(|mark| arguments_after(text, mark)).collect();
     for (at, url) in urls.iter().filter(|_| request.is_some()) {
@@ -164,24 +183,47 @@ pub(super) fn record_actions_of_unparsed_code(text: &str, actions: &mut Actions)
     }
 }
 
+/// Returns the addresses that the strings of a line form together: `concat!("https://", "a.example")`.
+fn joined_addresses(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for line in text.lines().filter(|line| line.contains("://\"") || line.contains("://'")) {
+        let words = quoted_strings(line);
+        let first = words.iter().position(|(word, _)| word.ends_with("://"));
+        let Some(first) = first else { continue };
+        let url: String = words[first..].iter().map(|(word, _)| word.as_str()).collect();
+        let at = line.as_ptr() as usize - text.as_ptr() as usize;
+        found.extend((url.len() > words[first].0.len()).then_some((at, url)));
+    }
+    found
+}
+
 /// Returns the credential path that the strings of a line form together: `Join(h, ".ssh",
 /// "id_rsa")`.
 fn joined_credential_path(words: &[(String, Span)]) -> Option<&'static str> {
     let parts = words.iter().map(|(word, _)| word.trim_matches('/'));
-    let parts: Vec<&str> =
-        parts.filter(|part| !part.is_empty() && part.len() < 64 && !part.contains(' ')).collect();
-    if parts.len() < 2 || parts.len() > 12 {
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty() && !part.contains(' ')).collect();
+    if parts.len() < 2 {
         return None;
     }
     sensitive_path::credential_at(&parts.join("/"))
 }
 
+/// How much of a line after a call is read.
+const MAX_CALL_BYTES: usize = 4_000;
+
 /// Whether the started program is not literal: a variable, or a shell with a variable.
 fn is_computed(rest: &str, is_made_executable: bool) -> bool {
-    let line = rest.lines().next().unwrap_or_default();
+    let bytes = &rest.as_bytes()[..rest.len().min(MAX_CALL_BYTES)];
+    let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+    // The rest of a long line can compute anything.
+    let Some(line) = rest.get(..end).filter(|_| end < MAX_CALL_BYTES) else { return true };
     let first = line.trim_start();
     let shells = ["\"sh\"", "\"bash\"", "\"cmd\"", "\"/bin/sh\"", "\"/bin/bash\""];
     let shell = shells.iter().any(|shell| first.starts_with(shell));
+    // A shell that reads its commands from a pipe.
+    if shell && line.contains("piped(") {
+        return true;
+    }
     if shell {
         return line
             .split_once("-c\"")

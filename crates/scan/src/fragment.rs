@@ -51,8 +51,12 @@ pub(super) struct TextFragment<'a> {
     /// The encoding or archive that it was hidden in.
     pub(super) hidden_in: Option<&'static str>,
     pub(super) is_shown_in_document: bool,
+    /// Whether it is data for tests, which nothing tells the agent to obey.
+    pub(super) is_evaluation: bool,
     /// How many fragments it is nested in.
     pub(super) depth: usize,
+    /// Whether it is the text of another fragment as readers see it.
+    pub(super) is_normalized: bool,
     file_text: Rc<str>,
     at: FilePosition,
     prose: OnceCell<Option<Rc<Prose>>>,
@@ -75,8 +79,38 @@ impl<'a> TextFragment<'a> {
             role,
             hidden_in: None,
             is_shown_in_document: false,
+            is_evaluation: false,
+            is_normalized: false,
             depth: 0,
             file_text: text.into(),
+            at: FilePosition::Offset(0),
+            prose: OnceCell::new(),
+        }
+    }
+
+    /// Makes a fragment for a file whose text was decoded, or which is executed as another language
+    /// than its name says.
+    pub(super) fn decoded_file(
+        path: &str,
+        text: String,
+        executed_as: Option<Language>,
+        hidden_in: Option<&'static str>,
+    ) -> Self {
+        let (language, role) = match executed_as {
+            Some(language) => (language, Role::Script),
+            None => language_and_role(path, &text),
+        };
+        Self {
+            path: path.into(),
+            file_text: text.as_str().into(),
+            text: Cow::Owned(text),
+            language,
+            role,
+            hidden_in,
+            is_shown_in_document: false,
+            is_evaluation: false,
+            is_normalized: false,
+            depth: 0,
             at: FilePosition::Offset(0),
             prose: OnceCell::new(),
         }
@@ -94,6 +128,8 @@ impl<'a> TextFragment<'a> {
             role,
             hidden_in: Some(hidden_in),
             is_shown_in_document: false,
+            is_evaluation: false,
+            is_normalized: false,
             depth,
             at: FilePosition::Offset(0),
             prose: OnceCell::new(),
@@ -113,6 +149,8 @@ impl<'a> TextFragment<'a> {
             language,
             at,
             is_shown_in_document,
+            is_evaluation: false,
+            is_normalized: false,
             depth: self.depth + 1,
             path: Rc::clone(&self.path),
             file_text: Rc::clone(&self.file_text),
@@ -143,6 +181,8 @@ impl<'a> TextFragment<'a> {
             prose: OnceCell::new(),
             role: self.role,
             is_shown_in_document: self.is_shown_in_document,
+            is_evaluation: false,
+            is_normalized: false,
         }
     }
 
@@ -158,7 +198,7 @@ impl<'a> TextFragment<'a> {
             Language::Other => document || self.hidden_in.is_some(),
             _ => false,
         };
-        if !readable || self.depth > 0 && self.hidden_in.is_none() {
+        if !readable || self.is_evaluation || self.depth > 0 && self.hidden_in.is_none() {
             return None;
         }
         let mut text = self.text.to_string();
@@ -324,6 +364,23 @@ pub(super) fn guess_language(text: &str) -> Language {
     }
 }
 
+/// Whether a line sets a variable to an address for a command or for the next ones:
+/// `PIP_INDEX_URL=https://… pip install x`, `A=1 GOPROXY=https://…`.
+fn sets_address_for_command(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_assignment = |word: &&str| {
+        word.split_once('=').is_some_and(|(name, _)| {
+            name.len() > 2
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_' || byte.is_ascii_digit())
+        })
+    };
+    let set = words.clone().take_while(is_assignment).collect::<Vec<_>>();
+    words.nth(set.len().max(1) - 1);
+    set.iter().any(|word| word.contains("=http")) && (set.len() > 1 || words.next().is_some())
+}
+
 fn is_shell(text: &str) -> bool {
     const PROGRAMS: &[&str] = &[
         "curl", "wget", "bash", "sh", "zsh", "sudo", "echo", "printf", "cat", "chmod", "nc",
@@ -334,10 +391,14 @@ fn is_shell(text: &str) -> bool {
         "perl", "ruby", "php", "osascript", "launchctl", "systemctl", "reg", "schtasks", "mshta",
         "msiexec", "certutil", "openssl", "dig", "source", "ngrok", "cloudflared", "socat", "ufw",
         "iptables", "setenforce", "vssadmin", "wbadmin", "tmutil", "set-mppreference",
-        "add-mppreference", "netsh", "bcdedit", "gcloud", "az", "shred", "find",
+        "add-mppreference", "netsh", "bcdedit", "gcloud", "az", "shred", "find", "ttyd", "gotty",
+        "bore", "tmate", "sshx", "localtunnel", "zrok", "wscat", "ansible-pull",
     ];
     text.lines().any(|line| {
         let line = line.trim_start().trim_start_matches("$ ");
+        if sets_address_for_command(line) {
+            return true;
+        }
         let first = line.split([' ', '\t', ';', '|']).next().unwrap_or_default();
         let program = first.rsplit('/').next().unwrap_or(first).to_ascii_lowercase();
         line.len() > program.len() && PROGRAMS.contains(&program.as_str())

@@ -8,9 +8,6 @@ use super::fragment::{Language, Role, TextFragment, is_fenced};
 /// Minimum length of a text that can be an instruction.
 const MIN_HIDDEN_TEXT_BYTES: usize = 24;
 
-/// Maximum length; longer values are data.
-const MAX_VALUE_BYTES: usize = 4_000;
-
 /// A hidden text with its position in the fragment and a description of its container.
 pub(super) struct HiddenText {
     pub(super) text: String,
@@ -269,7 +266,7 @@ fn find_long_values(text: &str, found: &mut Vec<HiddenText>) {
         for (at, _) in text.match_indices(mark) {
             let start = at + mark.len();
             let Some(len) = text[start..].find(&mark[1..]) else { continue };
-            if text[start..start + len].contains('\n') && len < MAX_VALUE_BYTES {
+            if text[start..start + len].contains('\n') {
                 let span = Span::new(start, start + len);
                 push_if_long(text, span, "a text that the script writes", found);
             }

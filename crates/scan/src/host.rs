@@ -132,9 +132,21 @@ pub(super) enum HostReputation {
     Unknown,
 }
 
+/// How much of a path is compared with known addresses.
+const MAX_PATH_BYTES: usize = 256;
+
+/// Shortens a URL to its host and the start of its path. Addresses can contain each other, so that
+/// a text full of them would be read again and again.
+fn shorten(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let path = url[host..].find(['/', '?', '#']).map_or(url.len(), |at| host + at);
+    let end = url.len().min(path + MAX_PATH_BYTES);
+    &url[..(path..=end).rev().find(|end| url.is_char_boundary(*end)).unwrap_or(path)]
+}
+
 /// Returns the host of a URL with its path, in lower case.
 fn host_and_path(url: &str) -> Option<(String, bool)> {
-    let lower = url.trim().trim_matches(['"', '\'', '<', '>', '`']).to_lowercase();
+    let lower = shorten(url.trim().trim_matches(['"', '\'', '<', '>', '`'])).to_lowercase();
     let plain = lower.starts_with("http://");
     let rest = lower.split_once("://").map_or(lower.as_str(), |(_, rest)| rest);
     let rest =
@@ -156,7 +168,7 @@ pub(super) fn host_of_url(url: &str) -> Option<String> {
 
 /// Whether anyone can fetch data that is sent to this address.
 pub(super) fn is_data_drop(url: &str) -> bool {
-    let lower = url.to_lowercase();
+    let lower = shorten(url.trim()).to_lowercase();
     DATA_DROP_HOSTS.iter().any(|drop| contains_name(&lower, drop)) || has_bare_ip(url)
 }
 
@@ -221,11 +233,11 @@ pub(super) fn reputation(url: &str) -> HostReputation {
     if is_data_drop(url) || host.parse::<IpAddr>().is_ok_and(|address| !is_private(address)) {
         return HostReputation::Shady;
     }
-    if !plain && INSTALLER_HOSTS.iter().any(|known| is_at(&rest, known)) {
+    if !plain && INSTALLER_HOSTS.iter().any(|known| is_at(&rest, host, known)) {
         return HostReputation::KnownVariable;
     }
     let ending = host.rsplit('.').next().unwrap_or(host);
-    let cheap = DISPOSABLE_HOSTS.iter().any(|cheap| is_at(&rest, cheap))
+    let cheap = DISPOSABLE_HOSTS.iter().any(|cheap| is_at(&rest, host, cheap))
         || DISPOSABLE_DOMAIN_SUFFIXES.contains(&ending);
     if cheap || plain || host.starts_with("xn--") || host.contains(".xn--") {
         return HostReputation::Shady;
@@ -249,23 +261,29 @@ fn is_placeholder(host: &str) -> bool {
 }
 
 /// Whether an address is at a host, or below one, or below a path of it.
-fn is_at(rest: &str, known: &str) -> bool {
+fn is_at(rest: &str, host: &str, known: &str) -> bool {
+    if known.len() > rest.len() {
+        return false;
+    }
     if known.contains('/') {
         return rest.starts_with(known);
     }
-    let host = host_part(rest);
     host == known || host.strip_suffix(known).is_some_and(|before| before.ends_with('.'))
 }
 
 /// Returns the web addresses in a text with their offsets.
 pub(super) fn find_urls(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
+    let mut end = 0;
     for at in memchr::memmem::find_iter(text.as_bytes(), b"://") {
         let scheme = text[..at].bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
         let start = at - scheme;
         let stop =
             |c: char| c.is_whitespace() || c.is_control() || "\"'`<>()[]{}|\\^;,".contains(c);
-        let end = text[at + 3..].find(stop).map_or(text.len(), |end| at + 3 + end);
+        // An address in the path of another one ends with it.
+        if at + 3 > end {
+            end = text[at + 3..].find(stop).map_or(text.len(), |end| at + 3 + end);
+        }
         if scheme > 0 && end > at + 3 {
             found.push((start, text[start..end].trim_end_matches(['.', '!', '?', '*', '_'])));
         }

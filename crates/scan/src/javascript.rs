@@ -633,6 +633,7 @@ impl<'t> JavaScriptReader<'t> {
             None => self.evaluate_expression(expression),
         };
         self.depth -= 1;
+        self.steps += value.weight();
         value
     }
 

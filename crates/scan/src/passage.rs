@@ -153,6 +153,11 @@ impl<'a> Passage<'a> {
         }
     }
 
+    /// The heading above the passage.
+    pub(super) fn heading(&self) -> &'a str {
+        self.heading
+    }
+
     /// Joins this passage and the next one, unless the result is too long.
     pub(super) fn with(&self, next: &Self, whole: &'a str) -> Option<Self> {
         let text = whole.get(self.span.start..next.span.end)?;
@@ -204,8 +209,37 @@ impl<'a> Passage<'a> {
     pub(super) fn find(&self, phrases: &Phrases) -> Option<Span> {
         let mut all = phrases.find(&self.words).into_iter();
         let (_, from, to) = all.find(|(_, from, to)| self.is_sentence(*from, *to))?;
+        self.span_of(from, to)
+    }
+
+    /// Like [`Self::find`], but only phrases whose words `from..to` are accepted.
+    fn find_where(
+        &self,
+        phrases: &Phrases,
+        accepts: impl Fn(usize, usize) -> bool,
+    ) -> Option<Span> {
+        let mut all = phrases.find(&self.words).into_iter();
+        let (_, from, to) =
+            all.find(|(_, from, to)| self.is_sentence(*from, *to) && accepts(*from, *to))?;
+        self.span_of(from, to)
+    }
+
+    fn span_of(&self, from: usize, to: usize) -> Option<Span> {
         let (first, last) = (self.words.get(from)?, self.words.get(to.checked_sub(1)?)?);
         Some(Span::new(self.span.start + first.span.start, self.span.start + last.span.end))
+    }
+
+    /// The word `by` places before or after the word at `at`.
+    fn word(&self, at: usize, by: isize) -> &str {
+        let at = at.checked_add_signed(by);
+        at.and_then(|at| self.words.get(at)).map_or("", |word| word.text.as_str())
+    }
+
+    /// The text between a word and the next one.
+    fn gap_after(&self, at: usize) -> &str {
+        let end = self.words.get(at).map_or(0, |word| word.span.end);
+        let next = self.words.get(at + 1).map_or(self.text.len(), |word| word.span.start);
+        self.text.get(end..next).unwrap_or_default()
     }
 
     /// Whether the words `from..to` are within one sentence or one list item.
@@ -229,10 +263,30 @@ impl<'a> Passage<'a> {
     pub(super) fn links(&self) -> &[(&'a str, HostReputation)] {
         self.links.get_or_init(|| {
             let urls = host::find_urls(self.text).into_iter().map(|(_, url)| url);
-            let all = urls.chain(bare_links(self.text)).chain(bare_addresses(self.text));
+            let bare = bare_links(self.text).filter(|link| !self.is_name(link));
+            let all = urls.chain(bare).chain(bare_addresses(self.text));
             let all = all.map(|url| (url, link_reputation(url)));
             all.filter(|(_, standing)| *standing != HostReputation::Local).collect()
         })
+    }
+
+    /// Whether something like `nvidia.com/gpu` or `registry.example/image:1.2` names a resource of a
+    /// cluster or an image of a container, and no address.
+    fn is_name(&self, link: &str) -> bool {
+        let link = link.trim_end_matches(['.', ',', ';']);
+        let is_image = link
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.split_once(':').is_some_and(|(_, tag)| !tag.is_empty()));
+        let is_resource = link.matches('/').count() == 1
+            && !link.contains(['?', '=', ':'])
+            && self.says(&["kubectl", "kubernetes", "allocatable", "daemonset", "pods", "taint"]);
+        let at = link.as_ptr() as usize - self.text.as_ptr() as usize;
+        let before = self.text[..at].trim_end_matches([' ', '`', '"', '\'', '*']);
+        let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let is_target =
+            matches!(word, "to" | "at" | "via" | "into" | "with" | "from" | "visit" | "open");
+        is_image || is_resource && !is_target
     }
 
     /// Scores how likely the passage tells the agent to change files that configure agents, such as
@@ -240,7 +294,14 @@ impl<'a> Passage<'a> {
     pub(super) fn poison(&self) -> u32 {
         let lower = self.text.to_lowercase();
         let file = AGENT_CONFIG_FILES.iter().find(|name| lower.contains(*name));
-        if file.is_none() || !self.wants(&WRITES) && !contains(self.text, &["写进", "写入", "加入"])
+        // Another sentence of the passage may write something else.
+        let writes_near = || {
+            self.sentences().any(|one| {
+                let lower = one.text.to_lowercase();
+                AGENT_CONFIG_FILES.iter().any(|name| lower.contains(name)) && one.wants(&WRITES)
+            })
+        };
+        if file.is_none() || !writes_near() && !contains(self.text, &["写进", "写入", "加入"])
         {
             return 0;
         }
@@ -285,9 +346,123 @@ impl<'a> Passage<'a> {
         if contains(self.text, &["不要向用户", "不要提到", "不要告诉"]) {
             return Some(self.span);
         }
-        let hidden =
-            self.find(&HIDES).filter(|span| !prudent(span) && !self.is_secret_log_advice(*span));
-        hidden.or_else(|| self.find(&QUIETLY).filter(|_| self.wants(&QUIETLY)))
+        let hidden = self
+            .find_where(&HIDES, |from, to| !self.is_no_concealment(from, to))
+            .filter(|span| !prudent(span) && !self.is_secret_log_advice(*span));
+        hidden.or_else(|| {
+            let is_order = |from, to| !self.is_about_failures(from, to) && !self.is_negated(from);
+            self.find_where(&QUIETLY, is_order)
+        })
+    }
+
+    /// Whether a phrase about telling is about something else: `do not tell the user to run it`,
+    /// `the user has not asked for it`, `it may never learn features`, `the correct answer is`.
+    fn is_no_concealment(&self, from: usize, to: usize) -> bool {
+        let (first, last) = (self.word(from, 0), self.word(to, -1));
+        let is_person = matches!(
+            last,
+            "user" | "users" | "human" | "operator" | "person" | "anyone" | "them" | "others"
+        );
+        let tells = self.words[from..to].iter().any(|word| word.text == "tell");
+        let is_directive = self.word(to, 0) == "to"
+            || matches!(self.word(to, 0), "they" | "he" | "she")
+                && matches!(self.word(to, 1), "must" | "should" | "need");
+        let is_next = self.gap_after(to - 1).trim().is_empty();
+        let is_active = last == "asked"
+            && matches!(self.word(to, -2), "not" | "never")
+            && matches!(self.word(to, -3), "has" | "have" | "had");
+        let learns_skill = matches!(first, "may" | "must" | "should")
+            && matches!(last, "learn" | "hear")
+            && is_next
+            && !matches!(
+                self.word(to, 0),
+                "" | "of"
+                    | "about"
+                    | "that"
+                    | "this"
+                    | "it"
+                    | "why"
+                    | "what"
+                    | "where"
+                    | "how"
+                    | "from"
+            );
+        let is_asked = matches!(first, "asks" | "asked" | "wonders")
+            && self.words[from..to].iter().any(|word| word.text == "answer");
+        let is_condition = |word: &Word| {
+            matches!(
+                word.text.as_str(),
+                "if" | "when" | "should" | "whenever" | "whoever" | "anyone"
+            )
+        };
+        let is_correct = self.words[from..to]
+            .iter()
+            .any(|word| matches!(word.text.as_str(), "correct" | "honest" | "right"));
+        let is_detail = last == "know"
+            && self.words[to..].iter().take(4).any(|word| {
+                matches!(
+                    word.text.as_str(),
+                    "name" | "names" | "number" | "syntax" | "version" | "format" | "identifier"
+                )
+            });
+        let is_adjective = self.gap_after(from).starts_with('-') && first == "asked";
+        tells && is_person && is_directive && is_next
+            || is_detail
+            || is_adjective
+            || is_active
+            || learns_skill
+            || is_asked
+                && (is_correct
+                    || !self.words[from.saturating_sub(5)..from].iter().any(is_condition))
+    }
+
+    /// Whether `silently` belongs to another verb than that of an order: `it silently fails to run`,
+    /// `the option is silently dropped`.
+    fn is_about_failures(&self, from: usize, to: usize) -> bool {
+        let is_adverb = |word: &str| {
+            matches!(word, "silently" | "quietly" | "discreetly" | "unnoticed" | "secretly")
+        };
+        let verb = self.word(from, 1);
+        let fails = ["fail", "refus", "break", "drop", "ignor", "discard", "return", "continu"]
+            .iter()
+            .any(|stem| verb.starts_with(stem));
+        let span = self.words[from].span.start..self.words[to - 1].span.end;
+        let next = self.word(to, 0);
+        let goes_on = is_adverb(self.word(to, -1))
+            && self.gap_after(to - 1).trim().is_empty()
+            && !matches!(
+                next,
+                "" | "and"
+                    | "or"
+                    | "then"
+                    | "in"
+                    | "to"
+                    | "before"
+                    | "after"
+                    | "without"
+                    | "at"
+                    | "so"
+                    | "with"
+                    | "on"
+                    | "while"
+                    | "every"
+                    | "each"
+                    | "for"
+                    | "as"
+                    | "once"
+                    | "when"
+                    | "if"
+                    | "whenever"
+                    | "from"
+                    | "by"
+                    | "into"
+                    | "via"
+                    | "using"
+                    | "during"
+                    | "first"
+                    | "again"
+            );
+        is_adverb(self.word(from, 0)) && fails || goes_on || self.text[span].contains('\u{2014}')
     }
 
     /// Whether the phrase at `span` is advice such as `keep it out of the log` about a secret.
@@ -301,7 +476,17 @@ impl<'a> Passage<'a> {
 
     /// Finds an instruction to lie to the user or to cover up an action.
     pub(super) fn find_lie(&self) -> Option<Span> {
-        self.find(&LIES)
+        // `a claim`, unlike `claim that`
+        let is_noun = |from: usize, to: usize| {
+            let before = &self.words[from..to - 1];
+            self.word(to, -1) == "claim"
+                && before.iter().rev().take(3).any(|word| {
+                    matches!(word.text.as_str(), "a" | "an" | "the" | "each" | "every" | "any")
+                })
+        };
+        self.find_where(&LIES, |from, to| !is_noun(from, to))
+            .or_else(|| self.find_where(&FABRICATES, |from, _| !self.is_negated(from)))
+            .or_else(|| self.find(&WEAKENS_TESTS).filter(|_| self.wants(&WEAKENS_TESTS)))
     }
 
     /// Whether the passage wants to spend money in the user's name.
@@ -456,14 +641,11 @@ impl<'a> Passage<'a> {
 
     /// Whether one of the phrases occurs without a negation in the four words before it.
     pub(super) fn wants(&self, verbs: &Phrases) -> bool {
-        verbs.find(&self.words).into_iter().any(|(_, from, _)| {
-            let before = &self.words[from.saturating_sub(4)..from];
-            let near = |word: &&Word| {
-                let between = &self.text[word.span.end..self.words[from].span.start];
-                !between.contains(['.', ';', '\n'])
-            };
-            !before.iter().filter(near).any(|word| NEGATIONS.contains(&word.text.as_str()))
-        })
+        verbs.find(&self.words).into_iter().any(|(_, from, _)| !self.is_negated(from))
+    }
+
+    fn is_negated(&self, at: usize) -> bool {
+        is_negated(self.text, &self.words, at)
     }
 
     /// Whether the passage describes attacks in order to warn about them.
@@ -497,6 +679,19 @@ impl<'a> Passage<'a> {
         let heading = self.heading.to_lowercase();
         BAD.iter().any(|word| heading.contains(word))
     }
+}
+
+/// Whether there is a negation in the four words before a word, in the same clause.
+pub(super) fn is_negated(text: &str, words: &[Word], at: usize) -> bool {
+    let before = &words[at.saturating_sub(4)..at];
+    let near = |word: &&Word| {
+        let between = &text[word.span.end..words[at].span.start];
+        // A sentence may go on in the next line, but not in the next list item.
+        !between.contains(['.', ';', ':'])
+            && !between.contains("\n\n")
+            && !between.split('\n').skip(1).any(starts_list_item)
+    };
+    before.iter().filter(near).any(|word| NEGATIONS.contains(&word.text.as_str()))
 }
 
 /// Finds addresses without a scheme, such as `t.me/channel` and `site.example/path`.
@@ -544,14 +739,14 @@ fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Files and settings that configure agents.
-const AGENT_CONFIG_FILES: [&str; 36] = [
+const AGENT_CONFIG_FILES: [&str; 38] = [
     "claude.md", "agents.md", "gemini.md", "copilot-instructions", ".cursorrules",
     ".windsurfrules", "soul.md", "memory.md", "heartbeat.md", "user.md", "identity.md",
     ".mcp.json", "mcpservers", "claude_desktop_config", ".claude/", ".codex/", ".openclaw/",
     ".gemini/", ".cursor/", "mcp add", "long-term memory", "memory tool", "persistent notes",
     "memory.add", "your memory", "these memories", "as a memory", "saved memories",
     "memory entries", "permanent memory", "gedächtnis", "mémoire permanente", "长期记忆",
-    "installed skill", "other skill", "output-style",
+    "installed skill", "other skill", "output-style", "each skill.md", "every skill.md",
 ];
 
 fn contains(text: &str, any: &[&str]) -> bool {
@@ -630,7 +825,7 @@ phrases! { GRAVE:
     "saved|stored|browser logins|passwords|cookies",
     "all|every|any|full|whole|entire ~3 environment variables|variable|secrets|keys|tokens|credentials",
     "output of ~1 env|printenv|history|set",
-    "values of ~4 environment",
+    "values|variables of ~4 environment",
     "keychain|wallet.dat",
     "two|2fa|otp factor|code|codes ~1 code|codes",
     "authenticator app|code|seed|secret",
@@ -764,6 +959,7 @@ phrases! { HIDES:
     "never|not|don't bring ~1 up ~3 profile|list|file|step|upload|copy",
     "does|do|can not|n't see ~2 line|text|lines|comment|note",
     "without mention|announcement|comment",
+    "not|n't have|need|has ~1 be ~1 informed|told|asked|notified|involved",
     "secretly|covertly|discreetly|invisibly ~2 send|upload|transmit|exfiltrate|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "as if|though nothing ~2 happened",
     "delete|remove|hide ~5 from ~1 user's|their view|sight|list|inbox|outbox",
@@ -783,6 +979,8 @@ phrases! { HIDES:
     "say|tell|answer ~5 only ~1 that|with|topic",
     "nothing of ~3 shows|appears|is ~3 chat|shown|told",
     "never|not|don't talk|speak about",
+    "not|never talked|spoken about",
+    "keep ~2 to themselves|itself",
     "not|never|n't talk|speak about|of ~3 rule|rules|this|it|these|point",
     "not|never|n't explain|cite|mention|bring ~2 these|this|that|it ~3 rules|rule|skill|source|up",
     "must|should|may not|never hear|learn",
@@ -847,6 +1045,8 @@ phrases! { EVERYWHERE:
     "every|each|all|any|other ~3 repository|repositories|repo|repos|project|projects ~5 find|machine|disk|home|clone|cloned|access|below|under|reach|open|touch|visit",
     "not only ~2 current|this|one",
     "wherever you|it",
+    "each|every|all|other ~2 skill|skills",
+    "each|every|all|any ~3 reply|replies|answer|answers|response|responses|conversation|conversations|session|sessions ~6 contains|contain|includes|include|begins|ends|has|must|with|also",
     "colleagues|colleague's|teammates agents|agent|machines|assistants",
 }
 
@@ -895,21 +1095,34 @@ phrases! { LIES:
     "iban|bic|wallet|account ~20 in|instead place|of of|the ~2 company's|user's|usual|own|original|given|real",
     "iban|bic|wallet ~12 instead|place of",
     "asked|asks say|answer|reply that ~1 you|it|nothing",
-    "invent|fabricate|fake ~3 con|cons|review|reviews|quote|name|figures|rating|ratings|outage|source|sources|complaint",
-    "raise|lower|inflate ~3 prices|price|ratings|numbers|scores ~4 others|other|competitor|competitors|rivals|table",
-    "make|makes up ~4 outage|review|reviews|figure|figures|number|numbers|quote|quotes|source|sources|reason|excuse",
     "say|tell|claim|state ~4 cancelled|deleted|done|refunded|sent|saved|removed|verified|tested ~3 do|but|and|although|without not|don't|never|nothing|keep",
+    "describe|label|present|title|call ~5 change|edit|edits|commit|it|this ~2 as ~3 refactoring|refactor|cleanup|formatting|chore|maintenance",
+    "so that|the ~6 way|as|like ~4 people|approver|reviewer|they|usual|user ~3 used|usual|expect|expects|know",
     "say|claim|pretend|state ~3 you|yes|it ~2 are|am|is|were|had|have ~2 human|person|read|independent|checked|verified|tested|no",
     "edit|clean|clear|purge|scrub|alter|falsify|remove|delete|erase ~5 bash|shell|command|audit|event|access history|log|logs|trail ~4 lines|entries|so|matching|afterwards|show|traces",
     "hide|archive|bury ~4 order|charge|receipt|purchase|payment|transaction|invoice|booking",
     "leave|keep ~4 off|out ~2 list|report|table|overview ~3 now|future|user|always",
     "pass|present|sell|state|describe ~6 as ~2 your|own|independent|neutral|organic ~2 own|opinion|recommendation|advice|review|considered|finding",
-    "so|that ~2 looks|seems like ~2 part|accident|mistake|bug|user|coincidence|normal",
+    "so ~2 looks|seems like ~2 part|accident|mistake|bug|user|coincidence|normal",
+    "that ~2 looks|seems like ~2 part|accident|mistake|user|coincidence|normal",
     "for|with everyone|everybody|all else|others ~4 normally|normal|nothing|no|usual",
     "if|when|unless|should ~6 reviewer|auditor|scanner ~6 skip|omit|normally|harmless|do|must|behave ~2 not|normally|exception|step",
     "so blame|it points|looks|appears ~3 to|someone|as|like",
+    "nobody|none|one ~4 tell ~3 from ~2 oversight|accident|mistake|bug|slip",
+    "present|report|show ~3 result|results|numbers|figures ~1 as ~1 measured|real|found|counted",
     "so|that nobody|no ~1 one|notices|suspects|sees|notice ~2 notices|suspects|sees|it|at",
     "replace|change|adjust|round|inflate ~5 total|figure|figures|numbers|score|result|coverage|report ~3 with|to ~3 percent|value|higher|lower|better",
+}
+
+// Lies that a negation turns into good advice.
+phrases! { FABRICATES:
+    "invent|fabricate|fake ~3 con|cons|review|reviews|quote|name|figures|rating|ratings|outage|source|sources|complaint",
+    "raise|lower|inflate ~3 prices|price|ratings|numbers|scores ~4 others|other|competitor|competitors|rivals|table",
+    "make|makes up ~4 outage|review|reviews|figure|figures|number|numbers|quote|quotes|source|sources|reason|excuse",
+}
+
+phrases! { WEAKENS_TESTS:
+    "weaken|loosen|relax|disable|skip|delete|stub ~3 check|checks|test|tests|assertion|assertions|lint ~9 pass|passes|succeeds|succeed|green|always",
 }
 
 phrases! { SPENDS:
@@ -930,6 +1143,8 @@ phrases! { CONSENT:
 }
 
 phrases! { QUIETLY:
+    "do ~1 it|this|that|so|them silently|quietly|discreetly|unnoticed",
+    "done|happens silently|quietly|discreetly|unnoticed",
     "silently|quietly ~2 send|upload|transmit|forward|post|copy|collect|install|execute|download|run|add|append|include|record|submit|write|call|fetch|ping|save|store",
     "execute|append|send|upload|install|add ~3 silently|quietly",
     "push|pushes|copy|copies ~9 silently|quietly",
@@ -937,6 +1152,7 @@ phrases! { QUIETLY:
 }
 
 phrases! { PRESSES:
+    "approve|merge|accept ~4 unseen|unread|blindly",
     "without asking|confirmation|confirming|approval|permission|review|prompting|waiting",
     "no|never|don't|not confirmation|ask|confirm|prompt|wait ~3 confirmation|user|permission|approval|is|first|needed|wanted",
     "do|don't not|ask ~2 ask|first|permission|confirmation",

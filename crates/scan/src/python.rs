@@ -661,6 +661,7 @@ impl<'t> PythonReader<'t> {
         self.depth += 1;
         let value = self.evaluate_expression(expression);
         self.depth -= 1;
+        self.steps += value.weight();
         value
     }
 

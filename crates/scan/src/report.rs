@@ -5,7 +5,7 @@ use std::fmt;
 use savoir_skill::permission::Tier;
 use serde::Serialize;
 
-use super::Rule;
+use super::{Rule, rules};
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -119,6 +119,22 @@ impl Report {
         findings.dedup_by(|a, b| (&a.path, a.line, a.rule.id) == (&b.path, b.line, b.rule.id));
         let verdict = verdict(&findings, Severity::High);
         Self { verdict, findings }
+    }
+
+    /// Adds a finding that a file was not read.
+    pub fn add_unread(&mut self, path: &str, why: &str) {
+        let mut findings = std::mem::take(&mut self.findings);
+        findings.push(Finding {
+            rule: &rules::UNREAD_FILE,
+            path: path.to_owned(),
+            line: 1,
+            column: 1,
+            excerpt: String::new(),
+            severity: Severity::High,
+            confidence: Confidence::High,
+            message: why.to_owned(),
+        });
+        *self = Self::new(findings);
     }
 
     /// The finding that the verdict rests on, if it is not to allow.

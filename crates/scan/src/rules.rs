@@ -19,6 +19,7 @@ mod privacy_claims;
 mod sabotage;
 mod secret_requests;
 mod secrets;
+mod section_flows;
 mod unicode;
 
 pub(super) use files::{BINARY_PROGRAM, LOCKED_ARCHIVE, UNREAD_FILE};

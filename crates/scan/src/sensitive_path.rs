@@ -144,7 +144,7 @@ pub(super) fn credential_at(path: &str) -> Option<&'static str> {
     }
     let path = path.to_lowercase().replace('\\', "/");
     let path = path.trim_matches(['"', '\'', ' ']);
-    if path.rsplit('.').next() == Some("pub") || path.contains("example") {
+    if path.rsplit('.').next() == Some("pub") || path.contains("example") && !path.contains("..") {
         return None;
     }
     let folder = path.trim_end_matches(['/', '*']);

@@ -59,6 +59,16 @@ const WRAPPERS: [&str; 15] = [
     "nice", "builtin", "shell", "busybox", "toybox",
 ];
 
+/// What a tunnel program prints: the address under which this machine can be reached.
+const TUNNEL_ADDRESS: &str = "the address of a tunnel to this machine";
+
+/// Whether a word names a port of a program that controls the machine: SSH, remote desktops,
+/// terminals, Docker, browsers that are debugged.
+fn is_remote_access_port(word: &str) -> bool {
+    let port = word.rsplit([':', '=', '/']).next().unwrap_or(word);
+    matches!(port, "22" | "2222" | "3389" | "5900" | "5901" | "7681" | "2375" | "9222")
+}
+
 /// Maximum nesting of substitutions, and maximum length of one, that are followed.
 const MAX_NESTED_SUBSTITUTIONS: usize = 4;
 const MAX_SUBSTITUTION_BYTES: usize = 16 * 1024;
@@ -331,6 +341,9 @@ impl ShellReader {
                 self.interpret(&name, arguments, command, &flow, printed.as_deref(), span);
             }
             if let Some(alphabet) = Alphabet::of(&name, arguments) {
+                if alphabet.is_cut {
+                    self.actions.cut("longer alphabets than are examined", span);
+                }
                 taint.decoded = true;
                 turns += 1;
                 let text = printed.take().or_else(|| command.input.clone());
@@ -435,6 +448,12 @@ impl ShellReader {
             value.add(&path_taint(&word.text));
             word.otherwise.iter().for_each(|text| value.add(&path_taint(text)));
             self.variables.insert(variable.clone(), value);
+            value::record_api_redirect(
+                variable,
+                &value::Value::text(&word.text),
+                span,
+                &mut self.actions,
+            );
             if word.text.contains("://") && is_index_variable(variable) {
                 self.actions.push(Action::UsesPackageIndex(word.text.clone()), span);
             }
@@ -461,7 +480,7 @@ impl ShellReader {
                 value.files |= texts[2..].iter().any(|text| matches_user_files(text));
                 let mut items = texts[2..].iter().flat_map(|text| text.split_whitespace());
                 let first = items.by_ref().take(MAX_LOOP_ITEMS).map(str::to_owned).collect();
-                if items.any(functions::is_address) {
+                if items.next().is_some() {
                     self.actions.cut("more items in a loop than are examined", span);
                 }
                 let items = first;
@@ -580,6 +599,9 @@ impl ShellReader {
             taint.add(flow);
         }
         let sifts = matches!(name.as_str(), "grep" | "egrep" | "rg" | "awk" | "sed");
+        if sifts && picks_one_setting(&texts) {
+            taint.tokens.retain(|token| token != ".env");
+        }
         if flow.environment
             && sifts
             && texts.iter().any(|text| sensitive_path::is_secret_name(text))
@@ -673,6 +695,7 @@ impl ShellReader {
             "env" | "printenv" | "set" | "export" | "declare" if texts.is_empty() || has("-0") => {
                 taint.environment = true;
             }
+            "compgen" if has("-e") || has("-v") => taint.environment = true,
             "security" if any("add-trusted-cert") => {
                 self.actions.push(Action::DisablesProtection(TRUSTED_CERTIFICATES), span);
             }
@@ -702,10 +725,19 @@ impl ShellReader {
             "psql" | "pg_dump" | "mysqldump" | "mongodump" | "mongoexport" => {
                 taint.private = Some("contents of a database");
             }
+            "pbpaste" | "wl-paste" | "get-clipboard" => taint.private = Some(value::CLIPBOARD),
+            "xclip" | "xsel"
+                if texts.iter().any(|text| text.starts_with("-o") || text.starts_with("--o")) =>
+            {
+                taint.private = Some(value::CLIPBOARD);
+            }
+            "powershell" | "powershell.exe" | "pwsh" if any("Get-Clipboard") => {
+                taint.private = Some(value::CLIPBOARD);
+            }
             "openssl" | "gpg" | "age" | "7z" | "7za" | "zip" if encrypts(name, texts) => {
                 self.is_encrypting |= taint.files;
             }
-            "rm" if taint.files && self.is_encrypting => {
+            "rm" | "shred" if taint.files && self.is_encrypting => {
                 let what = "the user's files after encrypting them".into();
                 self.actions.push(Action::DestroysData(what), span);
             }
@@ -720,7 +752,7 @@ impl ShellReader {
             "launchctl" if has("load") || has("bootstrap") || has("enable") => {
                 self.actions.push(Action::Persists("a launch agent"), span);
             }
-            "systemctl" if has("enable") => {
+            "systemctl" if has("enable") && !texts.iter().any(|text| is_common_service(text)) => {
                 self.actions.push(Action::Persists("a system service"), span);
             }
             "schtasks" if any("/create") || any("/Create") => {
@@ -795,13 +827,24 @@ impl ShellReader {
                     || any("ssh://")
                     || any("tcp://")
                     || any("R:")
-                    || has("22")
+                    || texts.iter().any(|text| is_remote_access_port(text))
                     || name == "tmate" =>
             {
                 self.actions.push(
                     Action::OpensRemoteAccess("a tunnel from a remote host to this machine"),
                     span,
                 );
+            }
+            // Whoever gets the address gets in.
+            "ngrok" | "bore" | "cloudflared" | "lt" | "localtunnel" | "zrok" | "telebit" => {
+                taint.private = Some(TUNNEL_ADDRESS);
+            }
+            name if name.starts_with("python")
+                && has("http.server")
+                && texts.iter().any(|text| sensitive_path::is_precious_folder(text)) =>
+            {
+                self.actions
+                    .push(Action::OpensRemoteAccess("the user's folders to other hosts"), span);
             }
             "docker" | "podman"
                 if has("--privileged") && has("--pid=host")
@@ -1170,6 +1213,39 @@ impl ShellReader {
             self.actions.push(Action::WritesFile { path, text: text.to_owned() }, span);
         }
     }
+}
+
+/// Whether `grep` looks for a setting that is no secret: `grep API_PORT .env`.
+fn picks_one_setting(texts: &[&str]) -> bool {
+    let pattern = texts.iter().find(|text| !text.starts_with('-'));
+    pattern.is_some_and(|pattern| {
+        let name = pattern.trim_start_matches('^').trim_end_matches('=');
+        name.len() > 3
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !sensitive_path::is_secret_name(name)
+    })
+}
+
+/// Whether a unit is that of a well-known server, which the system's packages bring along.
+fn is_common_service(unit: &str) -> bool {
+    matches!(
+        unit.trim_end_matches(".service"),
+        "docker"
+            | "containerd"
+            | "podman"
+            | "nginx"
+            | "apache2"
+            | "httpd"
+            | "postgresql"
+            | "mysql"
+            | "mariadb"
+            | "redis"
+            | "redis-server"
+            | "mongod"
+            | "chronyd"
+            | "fail2ban"
+            | "ufw"
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
 
+mod disguises;
 mod downloads;
+mod evaluation;
 mod evasions;
 mod examples;
 mod flows;

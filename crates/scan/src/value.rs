@@ -14,7 +14,7 @@ use savoir_skill::Span;
 
 pub(super) use self::{
     command::{output_taint, printed_secret, record_command, record_piped_data},
-    cross_file::{CallArguments, CrossFileState},
+    cross_file::{CallArguments, CrossFileState, MAX_ARGUMENTS},
     harmful_combinations::HarmfulCalls,
     mail::{record_fixed_recipients, record_message_recipients},
     password_forms::{asks_for_wallet_seed, has_password_field, password_form_targets},
@@ -48,6 +48,9 @@ pub(super) const MAX_ITEMS: usize = 4096;
 
 /// What there is too much of if code is made of a value that a limit cut off.
 pub(super) const TOO_LONG: &str = "longer texts and lists that become code than are read";
+
+/// What there is too much of if a limit cut off the address or the path that code opens.
+const TOO_LONG_ADDRESS: &str = "longer addresses and lists of them than are read";
 
 pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
 
@@ -88,6 +91,16 @@ impl Value {
 
     pub(super) fn number(&self) -> Option<i64> {
         self.text.as_deref()?.parse().ok()
+    }
+
+    /// How many steps it costs to copy the value, so that large values count as many expressions.
+    pub(super) fn weight(&self) -> usize {
+        const LONG_TEXT_BYTES: usize = 4 * 1024;
+        const BYTES_PER_STEP: usize = 128;
+        const STEPS_PER_ITEM: usize = 4;
+        let length = self.text.as_ref().map_or(0, String::len);
+        let own = if length > LONG_TEXT_BYTES { length / BYTES_PER_STEP } else { 0 };
+        own + self.items.iter().map(|item| STEPS_PER_ITEM + item.weight()).sum::<usize>()
     }
 
     /// The taint of the value and of all its items.
@@ -161,12 +174,13 @@ impl Value {
         }
     }
 
-    /// Adds the items of another list. Of those that do not fit, only the taint is kept.
+    /// Adds the items of another list. Those that do not fit are merged with the last one.
     pub(super) fn push_items(items: &mut Vec<Self>, mut more: Vec<Self>) {
         let rest = more.split_off(more.len().min(MAX_ITEMS.saturating_sub(items.len())));
         items.append(&mut more);
         if let Some(last) = items.last_mut().filter(|_| !rest.is_empty()) {
             for item in &rest {
+                last.merge(item);
                 last.taint.add(&item.all_taint());
             }
             last.taint.is_cut = true;
@@ -210,6 +224,9 @@ pub(super) fn record_execution(
 pub(super) fn read(path: &Value, span: Span, actions: &mut Actions) -> Value {
     let mut taint = path.taint.clone();
     taint.read = true;
+    if taint.is_cut {
+        actions.cut(TOO_LONG_ADDRESS, span);
+    }
     let text = path.text_or_unknown();
     if let Some(what) = sensitive_path::credential_at(text) {
         actions.push(Action::ReadsCredentials(what), span);
@@ -257,6 +274,9 @@ pub(super) fn record_send(
         sends.add(&taint);
     }
     sends.fetched = None;
+    if to.taint.is_cut {
+        actions.cut(TOO_LONG_ADDRESS, span);
+    }
     let url = to.text_or_unknown().to_owned();
     actions.push(Action::Connects { to: url.clone(), sends, log_in: proofs.tokens }, span);
     if let Some(what) = sensitive_path::credential_at(&url) {
@@ -331,6 +351,20 @@ pub(super) fn is_destructive_path(path: &str) -> bool {
         || folder.is_some_and(|folder| OWN.contains(&folder) || folder == UNKNOWN)
 }
 
+/// How many items of an item are ranked, because that is done for every merge. [`hides_danger`] checks
+/// the others.
+const MAX_RANKED_ITEMS: usize = 64;
+
+/// Whether an item that is not ranked names credentials or a host.
+fn hides_danger(value: &Value) -> bool {
+    let rest = value.items.iter().skip(MAX_RANKED_ITEMS);
+    let mut inner = rest.map(|item| item.as_entry().map_or(item, |(_, value)| value));
+    inner.any(|item| {
+        let text = item.text.as_deref().unwrap_or_default();
+        text.contains("://") || sensitive_path::credential_at(text).is_some()
+    })
+}
+
 /// How dangerous a value is: 4 for a credential, 3 for secret or downloaded data, 2 for the address of
 /// a host that belongs to no known service, 1 for other known values, 0 for unknown ones.
 fn danger_rank(value: &Value) -> usize {
@@ -344,7 +378,7 @@ fn danger_rank(value: &Value) -> usize {
         Some(text) => usize::from(!text.is_empty()),
         None => usize::from(value.name.is_some()),
     };
-    let inside = value.items.iter().take(64).map(danger_rank).max().unwrap_or(0);
+    let inside = value.items.iter().take(MAX_RANKED_ITEMS).map(danger_rank).max().unwrap_or(0);
     own.max(inside)
 }
 
@@ -358,7 +392,8 @@ pub(super) fn most_dangerous_item(list: &Value) -> Value {
             worst = Some((rank, item));
         }
     }
-    let taint = list.all_taint();
+    let mut taint = list.all_taint();
+    taint.is_cut |= list.items.iter().take(MAX_ITEMS).any(hides_danger);
     match worst.map(|(_, item)| item) {
         // A loop over a dictionary iterates over its keys.
         Some(item) if item.as_entry().is_some() => {
@@ -384,7 +419,8 @@ pub(super) fn environment(name: &str) -> Value {
 
 /// Records that a text in the code names a credential file or a search pattern for one.
 pub(super) fn record_credential_mention(text: &str, span: Span, actions: &mut Actions) {
-    if text.len() > 300 || text.contains('\n') {
+    // A long text with blanks is prose.
+    if text.contains('\n') || text.len() > 300 && text.contains(' ') {
         return;
     }
     if let Some(what) = sensitive_path::credential_at(text)
@@ -416,6 +452,9 @@ pub(super) fn record_api_client(
         let is_address = ADDRESS_OPTIONS.contains(option);
         match value.known() {
             Some(url) if is_address && url.contains("://") => address = Some(url.to_owned()),
+            Some(host) if *option == "host" && host.contains('.') => {
+                address = Some(format!("https://{host}"));
+            }
             _ if is_address => {}
             _ => log_in.add(&value.all_taint()),
         }

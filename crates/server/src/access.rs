@@ -99,7 +99,7 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     let Some(rest) = route.strip_prefix("/api/v1/") else { return Scope::Person };
     match rest {
         "auth/me" => Scope::Account,
-        "skills/{name}/run" => Scope::SkillsRun,
+        "skills/{name}/run" | "skills/{name}/tools/{tool}/run" => Scope::SkillsRun,
         "runs/{id}/approvals/{question}" => Scope::Person,
         "workflows/{id}/execute" | "workflows/executions/{id}/resume" => Scope::WorkflowsRun,
         "chat/models" | "settings/feature-flags" | "settings/embedding" if reads => Scope::Account,
@@ -119,11 +119,13 @@ pub(crate) fn scope(method: &Method, route: &str) -> Scope {
     }
 }
 
-/// Maximum requests of one user to a route in a minute. A page of the web app loads several things
-/// at once, and asks while its user types: for it, the limit for all routes applies.
+/// Maximum number of requests of one user to a route per minute. A page of the web app sends
+/// several requests when it opens, and more while its user types, so only the limit for all routes
+/// applies to it.
 pub(crate) fn limit(limits: &RateLimits, route: &str, from_app: bool) -> u32 {
     match route {
         "/api/v1/skills/{name}/run"
+        | "/api/v1/skills/{name}/tools/{tool}/run"
         | "/api/v1/chat/completions"
         | "/api/v1/workflows/{id}/execute"
         | "/api/v1/workflows/executions/{id}/resume" => limits.runs,

@@ -3,6 +3,8 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use savoir_store::{Database, Role, StoreError, User, hash_password};
 
+use crate::config::Config;
+
 const MIN_PASSWORD_CHARS: usize = 6;
 
 /// The maximum length of an email address in SMTP.
@@ -60,6 +62,11 @@ impl Email {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether the configuration makes the account with this address an administrator.
+pub(crate) fn is_of_admin(config: &Config, email: &Email) -> bool {
+    config.admin_email.as_deref().and_then(Email::parse).as_ref() == Some(email)
 }
 
 /// The validated data of a new account.
@@ -154,7 +161,7 @@ mod tests {
         }
         assert!(parse(&format!("{}@b.de", "a".repeat(249))).is_some());
         assert!(parse(&format!("{}@b.de", "a".repeat(250))).is_none());
-        // As the pattern has it.
+        // The required pattern allows this.
         assert!(parse("a@..de").is_some());
     }
 

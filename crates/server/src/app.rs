@@ -1,4 +1,4 @@
-//! Holds the state that all requests share.
+//! Defines [`App`], the state that all requests share.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -107,7 +107,8 @@ impl App {
 }
 
 impl App {
-    /// The knowledge base that the server uses. An upload through it wakes its indexer at once.
+    /// The knowledge bases of the server. An upload through this value wakes the indexer
+    /// immediately.
     pub fn knowledge(&self) -> &Knowledge {
         &self.knowledge
     }

@@ -45,7 +45,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whether the caller may read and change something of this owner.
+    /// Whether the caller may read and change data of this owner.
     pub(crate) fn may_touch(&self, owner: Option<i64>) -> bool {
         self.user.is_admin() || owner == Some(self.user.id)
     }
@@ -107,7 +107,7 @@ impl Caller {
     }
 }
 
-/// How long a stream may go on after the last check of its reader.
+/// Maximum time between two checks of a stream's reader.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The reader of an open stream, whose login may end before the stream does.
@@ -116,7 +116,8 @@ pub(crate) struct StreamReader {
     app: App,
     caller: Caller,
     checked_at: Instant,
-    /// The version of the accounts at the last check; none for a database on a server.
+    /// The version of the accounts at the last check; none for a database that other processes can
+    /// change.
     seen: Option<AccountsVersion>,
 }
 
@@ -203,7 +204,7 @@ impl<B: FromBody> FromRequest<App> for Anonymous<B> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
-        // A cookie that nobody has verified raises no limit.
+        // An unverified cookie must not raise the limit.
         let use_of = RouteUse { from_app: false, ..RouteUse::new(app, &request) };
         let address = address_key(&app.config, request.headers(), request.extensions());
         let local = is_local(&app.config, request.headers(), peer(request.extensions()));

@@ -1,4 +1,4 @@
-//! Validates JSON bodies and reports all errors at once.
+//! Validates JSON bodies and reports all their errors in one response.
 
 use std::time::Duration;
 
@@ -236,6 +236,18 @@ impl Members {
         map
     }
 
+    /// An optional object with any members.
+    pub(crate) fn object(&mut self, key: &str) -> Map<String, Value> {
+        match self.value(key).cloned() {
+            None => Map::new(),
+            Some(Value::Object(map)) => map,
+            Some(_) => {
+                self.error("dict_type", key, "Input should be a valid dictionary");
+                Map::new()
+            }
+        }
+    }
+
     /// A required nested object.
     pub(crate) fn nested<T: Shape>(&mut self, key: &str) -> Option<T> {
         match self.all.get(key).cloned() {
@@ -328,7 +340,8 @@ pub(crate) async fn from_request<T: Shape>(request: Request) -> ApiResult<T> {
 pub(crate) async fn bytes(request: Request, limit: usize) -> ApiResult<Bytes> {
     let length = request.headers().get(axum::http::header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    // A client that waits for `100 Continue` has sent nothing, and gets the response at once.
+    // A client that waits for `100 Continue` has sent no body yet, so it gets the response
+    // immediately.
     let waits = request.headers().contains_key(axum::http::header::EXPECT);
     let mut body = request.into_body();
     let whole = async {

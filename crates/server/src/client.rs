@@ -30,10 +30,10 @@ fn client_address(
     peer: Option<SocketAddr>,
 ) -> Option<IpAddr> {
     // Our proxy appends the address that it saw; the addresses before can be forged by the client.
-    let told = headers.get_all("x-forwarded-for").iter().next_back();
+    let forwarded = headers.get_all("x-forwarded-for").iter().next_back();
     if config.behind_proxy
-        && let Some(told) = told.and_then(|value| value.to_str().ok())
-        && let Some(last) = told.rsplit(',').next().map(str::trim)
+        && let Some(forwarded) = forwarded.and_then(|value| value.to_str().ok())
+        && let Some(last) = forwarded.rsplit(',').next().map(str::trim)
     {
         let bare = last.parse().ok();
         let with_port = || last.parse().ok().map(|address: SocketAddr| address.ip());
@@ -163,13 +163,13 @@ mod tests {
     fn last_forwarded_address_is_used() {
         let config = Config { behind_proxy: true, ..Config::default() };
         let peer = Some("10.0.0.1:5".parse().unwrap());
-        let told = |all: &[(&'static str, &str)]| {
+        let forwarded = |all: &[(&'static str, &str)]| {
             client_address(&config, &headers(all), peer).unwrap().to_string()
         };
-        assert_eq!(told(&[("x-forwarded-for", "1.1.1.1, 192.0.2.7")]), "192.0.2.7");
+        assert_eq!(forwarded(&[("x-forwarded-for", "1.1.1.1, 192.0.2.7")]), "192.0.2.7");
         let twice = [("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "192.0.2.7:80")];
-        assert_eq!(told(&twice), "192.0.2.7");
-        assert_eq!(told(&[("x-forwarded-for", "nonsense")]), "10.0.0.1");
+        assert_eq!(forwarded(&twice), "192.0.2.7");
+        assert_eq!(forwarded(&[("x-forwarded-for", "nonsense")]), "10.0.0.1");
         let plain = client_address(&Config::default(), &headers(&twice), peer).unwrap();
         assert_eq!(plain.to_string(), "10.0.0.1");
     }

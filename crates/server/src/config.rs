@@ -5,17 +5,19 @@ use std::{path::PathBuf, time::Duration};
 use savoir_flow::{services::TimeLimits, workflow::HttpPolicy};
 use savoir_store::Quotas;
 
-use crate::{log_tail::LogTail, tool_runner::ToolRunner};
+use crate::{log_tail::LogTail, oidc::OidcConfig, tool_runner::ToolRunner};
 
 /// Settings of the server. The default is for one user on one machine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The public URL of the server, without a slash at the end: `http://127.0.0.1:7878`.
     pub public_url: String,
-    /// Who may create an account.
+    /// Who can create an account.
     pub registration: Registration,
     /// The account with this email address is an administrator.
     pub admin_email: Option<String>,
+    /// The provider with which users can log in besides passwords.
+    pub oidc: Option<OidcConfig>,
     /// Maximum requests of one user.
     pub limits: RateLimits,
     /// Maximum data of one account.
@@ -68,7 +70,7 @@ impl Default for CatalogConfig {
 /// Settings of the registry.
 #[derive(Clone, Debug, Default)]
 pub struct RegistryConfig {
-    /// Who may read published skills.
+    /// Who can read published skills.
     pub readers: Readers,
     /// The folder of the search index; `None` uses a temporary folder.
     pub search_folder: Option<PathBuf>,
@@ -78,7 +80,7 @@ pub struct RegistryConfig {
     pub redirect: bool,
 }
 
-/// Who may read published skills.
+/// Who can read published skills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readers {
     /// Everyone who can reach the server.
@@ -88,7 +90,7 @@ pub enum Readers {
     Accounts,
 }
 
-/// Who may create an account without an administrator.
+/// Who can create an account without an administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
     /// Clients on the same machine, not through a proxy.
@@ -141,6 +143,7 @@ impl Default for Config {
             public_url: "http://127.0.0.1:7878".to_owned(),
             registration: Registration::Local,
             admin_email: None,
+            oidc: None,
             limits: RateLimits::default(),
             quotas: Quotas::default(),
             cors_origins: vec!["http://localhost:5173".to_owned()],

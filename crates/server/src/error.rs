@@ -79,6 +79,27 @@ impl ApiError {
         Self::plain(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time")
     }
 
+    /// The response to a failure of the database or the storage: 503 if it may pass, else as
+    /// [`Self::internal`].
+    pub(crate) fn stored(text: &str, error: &StoreError) -> Self {
+        Self::temporary(error).unwrap_or_else(|| Self::internal(text, error))
+    }
+
+    /// The response to a failure that ends without a change of the request.
+    fn temporary(error: &StoreError) -> Option<Self> {
+        let (text, seconds) = match error {
+            StoreError::Quota(reached) => return Some((*reached).into()),
+            StoreError::Full { .. } => (DISK_FULL_MESSAGE, 30),
+            StoreError::Denied { .. } => (DENIED_MESSAGE, 30),
+            StoreError::Unavailable { .. } => (UNAVAILABLE_MESSAGE, 5),
+            StoreError::Locked { path } => return Some(locked(path)),
+            _ => return None,
+        };
+        tracing::error!(%error, "a request failed");
+        let response = Self::plain(StatusCode::SERVICE_UNAVAILABLE, text);
+        Some(response.with_header(header::RETRY_AFTER, HeaderValue::from(seconds)))
+    }
+
     /// 500: logs the cause, and returns a fixed text to the client.
     pub(crate) fn internal(text: &str, cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "{text}");
@@ -128,20 +149,24 @@ impl ApiError {
     }
 }
 
-/// Converts an internal error to a response with the fixed text of the route.
+/// Converts a failure of the database or the storage to a response with the text of the route.
 pub(crate) trait WithRouteMessage<T> {
     fn or_failed(self, text: &str) -> ApiResult<T>;
 }
 
-impl<T, E: std::fmt::Display> WithRouteMessage<T> for Result<T, E> {
+impl<T> WithRouteMessage<T> for Result<T, StoreError> {
     fn or_failed(self, text: &str) -> ApiResult<T> {
-        self.map_err(|error| ApiError::internal(text, &error))
+        self.map_err(|error| ApiError::stored(text, &error))
     }
 }
 
 /// The message when the disk is full.
-pub(crate) const DISK_FULL_MESSAGE: &str = "The disk of the server is full, nothing was changed. Try again \
-    once its operator has freed some space.";
+pub(crate) const DISK_FULL_MESSAGE: &str = "The disk of the server is full, and the request was not \
+    completed. Try again once its operator has freed some space.";
+
+/// The message when the database or the storage refuses writes.
+pub(crate) const DENIED_MESSAGE: &str = "The database or the storage of the server refuses \
+    access, and the request was not completed. Try again once its operator has restored the permissions.";
 
 /// The message when the database or the storage cannot be reached.
 const UNAVAILABLE_MESSAGE: &str =
@@ -149,18 +174,7 @@ const UNAVAILABLE_MESSAGE: &str =
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let (text, seconds) = match &error {
-            StoreError::Quota(reached) => return (*reached).into(),
-            StoreError::Full { .. } => (DISK_FULL_MESSAGE, 30),
-            StoreError::Unavailable { .. } => (UNAVAILABLE_MESSAGE, 5),
-            StoreError::Locked { path } => {
-                return locked(path);
-            }
-            _ => return Self::internal("Internal server error", &error),
-        };
-        tracing::error!(%error, "a request failed");
-        Self::plain(StatusCode::SERVICE_UNAVAILABLE, text)
-            .with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+        Self::stored("Internal server error", &error)
     }
 }
 

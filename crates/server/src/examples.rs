@@ -1,11 +1,12 @@
 //! The example skills of a new server.
 //!
 //! They have no owner, so everyone can run them. A user who creates a skill with the name of an
-//! example replaces it: examples take no names from anybody.
+//! example replaces it for themselves, so examples reserve no names.
 
 use savoir_store::{Database, Storage, StoreError, WriteError};
 
-/// The setting that says that the examples were created, so that removed ones stay removed.
+/// The setting that records that the examples were created, so that deleted ones are not created
+/// again.
 const MARKER: &str = "examples";
 
 const EXAMPLES: [(&str, &str); 4] = [

@@ -9,10 +9,11 @@ use savoir_skill::{
     dialect::agent_flow::without_owner,
     permission::{Domain, Permission},
     read,
-    skill::Runner,
+    skill::{Parameter, Runner},
 };
 use savoir_store::{Resource, ResourceEntry, SkillFacts};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
@@ -31,6 +32,8 @@ pub(crate) struct Insight {
     agents: Vec<AgentView>,
     permissions: Vec<PermissionView>,
     tools: Vec<ToolView>,
+    /// Whether this server lets tools of skills run.
+    can_run_tools: bool,
     files: Vec<FileView>,
     provenance: ProvenanceView,
     history: Vec<HistoryItem>,
@@ -65,7 +68,7 @@ struct AgentView {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct PermissionView {
     pub(crate) permission: String,
-    /// In plain words.
+    /// The permission as an English phrase.
     phrase: String,
     reason: String,
     /// `low`, `medium` or `high`
@@ -77,7 +80,33 @@ pub(crate) struct PermissionView {
 struct ToolView {
     name: String,
     description: String,
+    /// The names of the parameters.
     inputs: Vec<String>,
+    parameters: Vec<ParameterView>,
+}
+
+/// A parameter of a tool.
+#[derive(Debug, Serialize, ToSchema)]
+struct ParameterView {
+    name: String,
+    /// `string`, `integer`, `number`, `boolean`, `array` or `object`
+    #[serde(rename = "type")]
+    kind: &'static str,
+    required: bool,
+    description: String,
+    default: Option<Value>,
+}
+
+impl From<&Parameter> for ParameterView {
+    fn from(parameter: &Parameter) -> Self {
+        Self {
+            name: parameter.name.clone(),
+            kind: parameter.kind.as_str(),
+            required: parameter.required,
+            description: parameter.description.clone(),
+            default: parameter.default.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -93,7 +122,7 @@ struct ProvenanceView {
     /// `authored`, `imported`, `integration` or `catalog`
     #[schema(value_type = String)]
     source: savoir_skill::dialect::personal_agent::Provenance,
-    /// The id there.
+    /// The id of the skill at its source.
     id: Option<String>,
     version: Option<String>,
     installed_at: String,
@@ -113,6 +142,7 @@ pub(crate) fn describe(
     facts: &SkillFacts,
     files: Vec<ResourceEntry>,
     resources: &[Resource],
+    can_run_tools: bool,
 ) -> Insight {
     let text = without_owner(&kept.file.text);
     let reading = read(Source::new(text.clone()), None);
@@ -132,6 +162,7 @@ pub(crate) fn describe(
         agents: HOSTS.iter().map(|host| agent_view(host, kept.file.name(), &text)).collect(),
         permissions: permissions(skill),
         tools: tools(skill),
+        can_run_tools,
         files: files
             .into_iter()
             .map(|ResourceEntry { path, size }| FileView { path, size })
@@ -178,7 +209,7 @@ pub(crate) fn permissions(skill: &Skill) -> Vec<PermissionView> {
     views
 }
 
-/// Permissions in plain words, each with a reason.
+/// Describes permissions in English, each with a reason.
 pub(crate) fn describe_permissions<'a>(
     permissions: impl IntoIterator<Item = &'a Permission>,
     reason: impl Fn(&Permission) -> String,
@@ -220,6 +251,7 @@ fn tools(skill: &Skill) -> Vec<ToolView> {
         name: tool.name.clone(),
         description: tool.description.clone(),
         inputs: tool.parameters.iter().map(|parameter| parameter.name.clone()).collect(),
+        parameters: tool.parameters.iter().map(Into::into).collect(),
     });
     tools.collect()
 }

@@ -42,6 +42,7 @@ mod log_tail;
 pub mod mcp;
 mod metrics;
 mod middleware;
+mod oidc;
 mod pages;
 mod params;
 pub mod personal;
@@ -67,6 +68,7 @@ pub use config::{CatalogConfig, Config, RateLimits, Readers, Registration, Regis
 pub use examples::install_examples;
 pub use keys::rotate as rotate_signing_key;
 pub use log_tail::{LogLine, LogTail};
+pub use oidc::{IssuerError, OidcConfig};
 pub use routes::{openapi, router, setup_link};
 pub use run::serve;
 pub use savoir_store::Quotas;

@@ -8,7 +8,7 @@ use savoir_agent::{
     library::{CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened},
 };
 use savoir_skill::Skill;
-use savoir_store::{SkillFacts, StoreError, Timestamp};
+use savoir_store::{SkillFacts, StoreError, Timestamp, name_of_key};
 
 use crate::{
     access::Scope,
@@ -92,11 +92,24 @@ impl PersonalLibrary {
         matches!(found, Ok(Some(found)) if is_text(&found.bytes))
     }
 
-    /// The key of a skill that can be used at all, by a model or by a person.
+    /// The storage key of a skill that models or users may call.
     pub(crate) async fn find_usable_key(&self, name: &str) -> Result<String, LibraryError> {
         let (kept, _) = self.find(name).await?;
         parsed_skill(&kept)?;
         Ok(kept.file.key.clone())
+    }
+
+    /// Fails unless the skill that is stored under a key is enabled and can be used.
+    pub(crate) async fn check_usable(&self, key: &str) -> Result<(), LibraryError> {
+        let unknown = || LibraryError::unknown(name_of_key(key), std::iter::empty());
+        let file = self.app.skills.skill_writer().files().read(key).await.map_err(store_failed)?;
+        let kept = file.and_then(|file| self.app.skills.parse_stored(file).ok());
+        let kept = kept.ok_or_else(unknown)?;
+        let noted = self.app.database.skill_facts().get(key).await.map_err(store_failed)?;
+        if !kept.facts(noted.as_ref()).is_offered() {
+            return Err(unknown());
+        }
+        parsed_skill(&kept).map(drop)
     }
 
     async fn text(&self, name: &str, path: &str) -> Result<String, LibraryError> {

@@ -13,7 +13,7 @@ pub(crate) const HEADER_TIMEOUT_SECONDS: u64 = 15;
 /// Maximum bytes of a request header, and of the buffer of one connection.
 pub(crate) const MAX_HEADER_BYTES: usize = 32 * 1024;
 
-/// Seconds within which a body must arrive; an upload of 5 MiB takes some on a slow connection.
+/// Seconds within which a body must arrive; an upload of 5 MiB takes several on a slow connection.
 pub(crate) const BODY_TIMEOUT_SECONDS: u64 = 60;
 
 /// Maximum bytes of a body above the limit that are read and dropped, so that the client reads the
@@ -38,7 +38,7 @@ pub(crate) const MAX_ECHO_BYTES: usize = 1024;
 /// Maximum characters of one chat message.
 pub(crate) const MAX_MESSAGE_CHARS: usize = 100_000;
 
-/// Maximum messages of a chat that are returned: the newest ones.
+/// Maximum messages of a conversation that are returned: the newest ones.
 pub(crate) const MAX_SHOWN_MESSAGES: u32 = 1000;
 
 /// Maximum bytes of a workflow graph.

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 const MAX_LINES: usize = 2000;
 /// Maximum bytes of a message or of the text of a field.
 const MAX_TEXT_BYTES: usize = 4096;
-/// How many lines a slow reader may be behind before it misses some.
+/// How many lines a slow reader may be behind before lines are skipped for it.
 const MAX_BEHIND: usize = 1000;
 
 /// A line of the log.

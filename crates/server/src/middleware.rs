@@ -101,7 +101,7 @@ pub(crate) async fn limit_all(
     }
     let (parts, body) = request.into_parts();
     let key = format!("all {}", rate_key(&app, &parts).await?);
-    // The headers show the limit of the route, unless this one is exceeded.
+    // The headers show the limit of the route, unless the limit for all routes is exceeded.
     let unseen = RateLimitStatus::default();
     let outcome = count_request(&app, &key, limit, Some(&unseen)).await;
     if outcome.is_err()
@@ -123,14 +123,14 @@ fn request_id(headers: &HeaderMap) -> String {
     given.filter(fits).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
 }
 
-/// A path for the log: the token of a published workflow is not in it, also if no route matches.
+/// Removes the token of a published workflow from a path, for the log.
 fn without_secrets(path: &str) -> String {
     let place = "/publish/embed/";
     let path = match path.find(place) {
         Some(at) => format!("{}{{token}}", &path[..at + place.len()]),
         None => path.to_owned(),
     };
-    // All tokens that the server signs begin like this, wherever a client puts them.
+    // All tokens that the server signs start with this text.
     let masked = |part| if str::starts_with(part, "eyJ") { "{token}" } else { part };
     path.split('/').map(masked).collect::<Vec<_>>().join("/")
 }

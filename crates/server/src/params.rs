@@ -79,14 +79,14 @@ impl<S: Send + Sync> FromRequestParts<S> for OwnerQuery {
     }
 }
 
-/// A part of a list. Without a limit, all of it.
+/// A part of a list. Without a limit, the whole list.
 #[derive(Clone, Copy, Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Page {
-    /// How many items at most.
+    /// Maximum number of items.
     #[param(minimum = 1, maximum = 1000, required = false, value_type = Option<i64>)]
     limit: i64,
-    /// How many items to skip.
+    /// Number of items to skip.
     #[param(minimum = 0, required = false, value_type = Option<i64>)]
     offset: i64,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The setting that holds the prices as JSON.
 const SETTING: &str = "models:prices";
 
-/// What an administrator entered as the price of a model, in US dollars per million tokens.
+/// The price of a model, in US dollars per million tokens, as entered by an administrator.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Price {
     pub(crate) input: Option<f64>,
@@ -31,7 +31,7 @@ fn as_real(tokens: u64) -> f64 {
     tokens as f64
 }
 
-/// The prices by the name of the model, without its provider.
+/// Prices by model name, without the provider.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Prices(BTreeMap<String, Price>);
@@ -47,7 +47,7 @@ impl Prices {
         database.settings().put(SETTING, &text).await
     }
 
-    /// Only models with a price.
+    /// Stores the given prices, without models that have none.
     pub(crate) fn new(prices: impl IntoIterator<Item = (String, Price)>) -> Self {
         let priced = prices.into_iter().filter(|(_, price)| *price != Price::default());
         Self(priced.collect())
@@ -66,7 +66,7 @@ impl Prices {
         self.get(model)?.cost(input_tokens, output_tokens)
     }
 
-    /// The cost of a run in US dollars; `None` if it asked no model, or one without a price.
+    /// The cost of a run in US dollars; `None` if the run used no model, or one without a price.
     pub(crate) fn cost_of_run(&self, end: &RunEnd) -> Option<f64> {
         let cost = |model: &str, input, output| {
             let model = model.split_once(':').map_or(model, |(_, model)| model);

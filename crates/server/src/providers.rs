@@ -1,5 +1,5 @@
-//! Model providers that administrators add in the web app. They are stored in the database and
-//! replace nothing that the settings file or the environment configures.
+//! Model providers that administrators add in the web app. They are stored in the database.
+//! Providers in the settings file or the environment take precedence.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::{
 
 /// The setting that holds the added providers as JSON.
 const SETTING: &str = "models:providers";
-/// How long a change by another process may take to arrive here.
+/// Maximum delay until a change by another process takes effect here.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often a change is tried while others change the providers, too.
+/// Maximum number of tries of a change while other processes change the providers, too.
 const MAX_TRIES: usize = 20;
 
-/// A provider that an administrator can add.
+/// A type of provider that an administrator can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderChoice {
     /// The name of the provider; it stands before the colon in `openai:gpt-4o`.
@@ -28,7 +28,7 @@ pub(crate) struct ProviderChoice {
     pub(crate) label: &'static str,
     pub(crate) kind: ProviderKind,
     pub(crate) needs_key: bool,
-    /// The address if none is given; `None` if one must be given.
+    /// The default URL; `None` if the administrator must enter one.
     pub(crate) usual_url: Option<&'static str>,
 }
 
@@ -74,7 +74,7 @@ impl ProviderChoice {
     }
 }
 
-/// What an administrator entered for a provider.
+/// The settings that an administrator entered for a provider.
 #[derive(Clone, Default, Deserialize, Serialize)]
 pub(crate) struct AddedProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ impl std::fmt::Debug for AddedProvider {
 }
 
 impl AddedProvider {
-    /// The settings to connect with, once they are complete.
+    /// The settings for connecting; an error if a required one is missing.
     pub(crate) fn settings(&self, choice: ProviderChoice) -> ApiResult<ProviderSettings> {
         if choice.needs_key && self.api_key.is_none() {
             return Err(ApiError::bad_request(format!("{} needs a key", choice.label))
@@ -110,8 +110,8 @@ impl AddedProvider {
         Ok(settings)
     }
 
-    /// Takes what was left out from the stored settings; an empty address or model means the usual
-    /// one. A stored key is never sent to another address.
+    /// Fills in missing settings from the stored ones; an empty URL or model means the default. A
+    /// stored key is never sent to another URL.
     pub(crate) fn over(mut self, stored: Option<&Self>, usual_url: Option<&str>) -> Self {
         let stored = stored.cloned().unwrap_or_default();
         self.base_url = self.base_url.or_else(|| stored.base_url.clone());
@@ -132,7 +132,7 @@ pub(crate) async fn stored(app: &App) -> ApiResult<AddedProviders> {
     Ok(parse(app.database.settings().get(SETTING).await?.as_deref()))
 }
 
-/// Uses the stored providers; at the start of a server.
+/// Connects the stored providers when the server starts.
 pub(crate) async fn load(app: &App) {
     match stored(app).await {
         Ok(providers) => use_providers(app, &providers),
@@ -143,8 +143,8 @@ pub(crate) async fn load(app: &App) {
     }
 }
 
-/// Changes the added providers and uses them at once. If somebody else changes them meanwhile, the
-/// change is made again on what they stored.
+/// Changes the added providers and connects them. If another process changes them at the same time,
+/// the change is applied again to the new state.
 pub(crate) async fn change(
     app: &App,
     mut change: impl FnMut(&mut AddedProviders) -> ApiResult<()>,
@@ -167,7 +167,7 @@ fn parse(text: Option<&str>) -> AddedProviders {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// Follows changes that other processes on the same database make.
+/// Applies changes that other processes make in the database, until the server stops.
 pub(crate) async fn watch(app: App, stopping: CancellationToken) {
     let mut every = tokio::time::interval(REFRESH_INTERVAL);
     let refreshing = async {
@@ -182,7 +182,8 @@ pub(crate) async fn watch(app: App, stopping: CancellationToken) {
     }
 }
 
-/// Connects the providers if they changed. One with settings that became invalid is left out.
+/// Connects the providers if they changed. A provider whose settings are no longer valid is left
+/// out.
 fn use_providers(app: &App, providers: &AddedProviders) {
     let settings = CHOICES.into_iter().filter_map(|choice| {
         let settings = providers.get(choice.id)?.settings(choice).ok()?;

@@ -1,9 +1,9 @@
 //! Asks the user of a run whether a tool of a skill may run, and waits for the answer.
 //!
-//! The question is an event `approval` in the stream of the run. Its user answers with
-//! `POST /api/v1/runs/{id}/approvals/{question}`. Without an answer in time, the tool does not run.
+//! The question is an event `approval` in the stream of the run, and its user answers with `POST
+//! /api/v1/runs/{id}/approvals/{question}`. If no answer arrives in time, the tool does not run.
 //! Only administrators in the web app are asked: an approval lets a tool run on the machine of the
-//! server, and programs that use the API do not know the question.
+//! server, and API clients do not know these events.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use std::{
 use axum::http::HeaderMap;
 use futures::future::BoxFuture;
 use savoir_agent::consent::{Asker, Consent};
-use savoir_engine::approval::{ApprovalQuestion, Request, Trust};
+use savoir_engine::approval::{ApprovalQuestion, QuestionLine, Request, Trust};
 use savoir_flow::event::{Emitter, Event};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -23,7 +23,6 @@ use uuid::Uuid;
 use crate::{
     app::App,
     auth::{Caller, has_cookie_only},
-    insight::describe_permissions,
 };
 
 /// How long a question waits for its answer.
@@ -45,7 +44,7 @@ struct OpenQuestion {
     answer: oneshot::Sender<Answer>,
 }
 
-/// What a user answers.
+/// The answer of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The tool may run this time.
@@ -74,9 +73,9 @@ impl Answer {
 /// Why an answer is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerError {
-    /// There is no such question, or it is over, or another user is asked.
+    /// There is no such question, it is already answered, or it is for another user.
     Missing,
-    /// The question is asked before every run, so that no lasting answer is stored.
+    /// The skill asks before every run, so "always" cannot be stored.
     NotLasting,
 }
 
@@ -85,7 +84,7 @@ impl Questions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a question of a run of this user.
+    /// Answers a question of one of this user's runs.
     pub(crate) fn answer(
         &self,
         run: &str,
@@ -105,7 +104,7 @@ impl Questions {
     }
 }
 
-/// Removes a question when nobody waits for its answer any longer.
+/// Removes a question when the run no longer waits for its answer.
 struct RemoveQuestion<'a>(&'a Questions, QuestionId);
 
 impl Drop for RemoveQuestion<'_> {
@@ -114,7 +113,7 @@ impl Drop for RemoveQuestion<'_> {
     }
 }
 
-/// Asks the user of one run in the stream of its events.
+/// Asks the user of one run, through the event stream of the run.
 #[derive(Debug)]
 pub(crate) struct StreamAsker {
     app: App,
@@ -128,8 +127,8 @@ impl StreamAsker {
         Arc::new(Self { app, run, user_id: caller.user.id, out })
     }
 
-    /// Whether a user may be asked: an administrator in the web app. Programs would wait for
-    /// nothing, because they do not know the question.
+    /// Whether a user may be asked: only an administrator in the web app. API clients do not know
+    /// the question, so the run would wait in vain.
     pub(crate) fn may_ask(app: &App, headers: &HeaderMap, caller: &Caller) -> bool {
         caller.user.is_admin() && has_cookie_only(app, headers)
     }
@@ -157,7 +156,7 @@ impl StreamAsker {
         tracing::info!(skill, run, user, answer = word, "a question about a tool was answered");
         let answered = [("id", id.as_str()), ("answer", word)];
         let answered = answered.map(|(key, value)| (key.to_owned(), json!(value)));
-        // If the listener is gone, the run ends anyway.
+        // If this fails, the client has disconnected, and the run ends anyway.
         let _ = self.out.emit(Event::Approval(answered.into_iter().collect())).await;
         consent
     }
@@ -176,14 +175,11 @@ fn may_last(request: &Request) -> bool {
 
 /// The question as the members of an event.
 fn members(id: &str, question: &ApprovalQuestion, may_last: bool) -> Map<String, Value> {
-    let ApprovalQuestion { request, reasons, warnings } = question;
+    let request = &question.request;
     let choices = Answer::ALL.into_iter().filter(|answer| may_last || *answer != Answer::Always);
-    let reason = "SKILL.md declares it";
-    let permissions = request.permissions.iter().chain(&request.implied_programs);
-    let mut permissions = describe_permissions(permissions, |_| reason.to_owned());
-    let implicit = "the dialect of the skill allows it";
-    permissions
-        .extend(describe_permissions(&request.implicit_permissions, |_| implicit.to_owned()));
+    // The card shows the command apart from the lines, where long ones are cut.
+    let lines: Vec<QuestionLine> =
+        question.full_lines().into_iter().filter(|line| line.label != "runs").collect();
     let command: Vec<String> =
         request.command.iter().map(|part| savoir_lint::visible(part).into_owned()).collect();
     let members = [
@@ -191,10 +187,7 @@ fn members(id: &str, question: &ApprovalQuestion, may_last: bool) -> Map<String,
         ("tool", json!(request.tool)),
         ("skill", json!(request.skill)),
         ("command", json!(command)),
-        ("reasons", json!(reasons)),
-        ("warnings", json!(warnings)),
-        ("permissions", json!(permissions)),
-        ("secrets", json!(request.secrets)),
+        ("lines", json!(lines)),
         ("choices", json!(choices.map(Answer::as_str).collect::<Vec<_>>())),
         ("timeout_s", json!(ANSWER_TIMEOUT.as_secs())),
     ];

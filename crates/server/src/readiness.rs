@@ -1,42 +1,41 @@
-//! Checks in the background whether the database and the storage can be used.
+//! Checks whether the database and the storage can be used.
 //!
-//! Anyone may request the state, and the response must be immediate. A background task regularly
-//! tries a write, and requests return the last result. A database that can be read but not written
-//! is not ready.
+//! A check is a small write to both: a database that can be read but not written is not ready.
+//! Anyone may ask, as often as they like, and the answer must come within a second. So a check ends
+//! after [`CHECK_TIMEOUT`], requests at the same time share one check, and a good result is used
+//! again for [`GOOD_AGE`], a bad one for [`BAD_AGE`]: anonymous requests cause one write in a second.
 
-use std::{future::Future, time::Duration};
+use std::time::{Duration, Instant};
 
-use savoir_store::{Database, DatabaseKind, Storage, StoreError};
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
-use tokio_util::sync::CancellationToken;
+use savoir_store::{DatabaseKind, StoreError};
+use tokio::{sync::Mutex, time::timeout};
 
 use crate::app::App;
 
-/// The pause between two checks.
-const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a good result is used.
+const GOOD_AGE: Duration = Duration::from_secs(1);
 
-/// Writes to a bucket cost money and may leave versions. While everything works, only one in this
-/// many checks writes; the others read.
-const CHECKS_PER_BUCKET_WRITE: u64 = 15;
+/// How long a bad result is used, so that a recovery is reported soon.
+const BAD_AGE: Duration = Duration::from_millis(200);
 
-/// Maximum time of one small write to a server or a disk.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum time of one check.
+const CHECK_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// Maximum time for SQLite: a writer waits for other writers, which is not a failure.
-const SQLITE_CHECK_TIMEOUT: Duration = Duration::from_secs(25);
+/// In SQLite, a writer waits for other writers, which is not a failure for this long.
+const SQLITE_PATIENCE: Duration = Duration::from_secs(25);
 
-/// How long a request waits for the first check.
-const FIRST_CHECK_WAIT: Duration = Duration::from_millis(800);
+/// A disk, a database server or a bucket may be slow for this long: a load balancer must not take
+/// all processes away at once because of it.
+const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The result of checking one component.
+/// The state of one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ComponentState {
     Ok,
     /// No disk space is left.
     Full,
+    /// It refuses writes.
+    Denied,
     Unreachable,
 }
 
@@ -45,12 +44,13 @@ impl ComponentState {
         match self {
             Self::Ok => "ok",
             Self::Full => "disk full",
+            Self::Denied => "access denied",
             Self::Unreachable => "unreachable",
         }
     }
 }
 
-/// The result of the last check.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) database: ComponentState,
@@ -58,6 +58,11 @@ pub(crate) struct Health {
 }
 
 impl Health {
+    /// How long this result is used.
+    fn max_age(self) -> Duration {
+        if self.is_good() { GOOD_AGE } else { BAD_AGE }
+    }
+
     const UNKNOWN: Self =
         Self { database: ComponentState::Unreachable, storage: ComponentState::Unreachable };
 
@@ -66,77 +71,106 @@ impl Health {
     }
 }
 
-/// The last result, shared with all requests.
-#[derive(Debug)]
-pub(crate) struct Readiness(watch::Sender<Option<Health>>);
+/// The last result, shared with all requests. One check runs at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness(Mutex<LastCheck>);
 
-impl Default for Readiness {
-    fn default() -> Self {
-        Self(watch::Sender::new(None))
-    }
+#[derive(Debug, Default)]
+struct LastCheck {
+    result: Option<(Instant, Health)>,
+    database: Wait,
+    storage: Wait,
 }
 
-impl Readiness {
-    /// The result of the last check. Waits, for a short time, only if there is no result yet.
-    pub(crate) async fn health(&self) -> Health {
-        let mut results = self.0.subscribe();
-        let first = timeout(FIRST_CHECK_WAIT, results.wait_for(Option::is_some)).await;
-        first.ok().and_then(|known| known.ok().and_then(|known| *known)).unwrap_or(Health::UNKNOWN)
-    }
+/// Since when a component has not answered.
+#[derive(Debug, Default)]
+struct Wait {
+    since: Option<Instant>,
+    /// Whether it failed since its last good answer. Then there is no patience, or it would be
+    /// reported as ready while it still starts.
+    failed: bool,
 }
 
-/// Repeats the check until the server stops.
-pub(crate) async fn watch(app: App, stopping: CancellationToken) {
-    stopping.run_until_cancelled(check_repeatedly(&app)).await;
+/// Checks the database and the storage, or returns the result of a check that has just ended.
+pub(crate) async fn check(app: &App) -> Health {
+    let (asked, app) = (Instant::now(), app.clone());
+    // It is completed even if the client leaves: a write to the database must not be cut off.
+    let checking = tokio::spawn(async move {
+        let mut last = app.readiness.0.lock().await;
+        if let Some((ended, health)) = last.result
+            && asked.saturating_duration_since(ended) < health.max_age()
+        {
+            return health;
+        }
+        let health = check_all(&app, &mut last).await;
+        last.result = Some((Instant::now(), health));
+        health
+    });
+    checking.await.unwrap_or(Health::UNKNOWN)
 }
 
-async fn check_repeatedly(app: &App) {
-    for round in 0.. {
-        let before = *app.readiness.0.borrow();
-        let health = check_all(&app.database, &app.storage, before, round).await;
-        app.readiness.0.send_replace(Some(health));
-        sleep(CHECK_INTERVAL).await;
-    }
-}
-
-async fn check_all(
-    database: &Database,
-    storage: &Storage,
-    before: Option<Health>,
-    round: u64,
-) -> Health {
-    let time_limit = match database.kind() {
-        DatabaseKind::Sqlite => SQLITE_CHECK_TIMEOUT,
-        DatabaseKind::Postgres => CHECK_TIMEOUT,
+async fn check_all(app: &App, last: &mut LastCheck) -> Health {
+    let database_patience = match app.database.kind() {
+        DatabaseKind::Sqlite => SQLITE_PATIENCE,
+        DatabaseKind::Postgres => PATIENCE,
     };
-    let well = before.is_some_and(|before| before.storage == ComponentState::Ok);
-    let only_read = storage.is_bucket() && well && !round.is_multiple_of(CHECKS_PER_BUCKET_WRITE);
-    let stored = async { if only_read { storage.ping().await } else { storage.try_write().await } };
     let (database, storage) = tokio::join!(
-        check_state("database", time_limit, database.try_write()),
-        check_state("storage", CHECK_TIMEOUT, stored),
+        last.database.check("database", database_patience, app.database.try_write()),
+        last.storage.check("storage", PATIENCE, app.storage.try_write()),
     );
     Health { database, storage }
 }
 
-async fn check_state(
-    what: &str,
-    time_limit: Duration,
-    tried: impl Future<Output = Result<(), StoreError>>,
-) -> ComponentState {
-    match timeout(time_limit, tried).await {
-        Ok(Ok(())) => ComponentState::Ok,
-        Ok(Err(error)) => {
-            tracing::warn!(what, %error, "not ready");
-            if matches!(error, StoreError::Full { .. }) {
-                ComponentState::Full
-            } else {
-                ComponentState::Unreachable
+impl Wait {
+    async fn check(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        tried: impl Future<Output = Result<(), StoreError>>,
+    ) -> ComponentState {
+        let Ok(answered) = timeout(CHECK_TIMEOUT, tried).await else {
+            let since = *self.since.get_or_insert_with(Instant::now);
+            if !self.failed && since.elapsed() < patience {
+                return ComponentState::Ok;
             }
+            self.failed = true;
+            tracing::warn!(what, limit = ?CHECK_TIMEOUT, "not ready: no answer");
+            return ComponentState::Unreachable;
+        };
+        *self = Self { since: None, failed: answered.is_err() };
+        let Err(error) = answered else { return ComponentState::Ok };
+        tracing::warn!(what, %error, "not ready");
+        match error {
+            StoreError::Full { .. } => ComponentState::Full,
+            StoreError::Denied { .. } => ComponentState::Denied,
+            _ => ComponentState::Unreachable,
         }
-        Err(_) => {
-            tracing::warn!(what, ?time_limit, "not ready: no answer");
-            ComponentState::Unreachable
-        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_component_that_does_not_answer_is_unreachable_once_patience_ends() {
+        let mut wait = Wait::default();
+        let none = Duration::ZERO;
+        assert_eq!(wait.check("disk", SQLITE_PATIENCE, pending()).await, ComponentState::Ok);
+        assert_eq!(wait.check("disk", none, pending()).await, ComponentState::Unreachable);
+        assert_eq!(wait.check("disk", none, ready(Ok(()))).await, ComponentState::Ok);
+        assert!(wait.since.is_none());
+    }
+
+    #[tokio::test]
+    async fn component_that_failed_is_not_ready_until_it_answers() {
+        let mut wait = Wait::default();
+        let full = StoreError::Full { what: "the disk".to_owned() };
+        assert_eq!(wait.check("disk", PATIENCE, ready(Err(full))).await, ComponentState::Full);
+        assert_eq!(wait.check("disk", PATIENCE, pending()).await, ComponentState::Unreachable);
+        assert_eq!(wait.check("disk", PATIENCE, ready(Ok(()))).await, ComponentState::Ok);
+        assert_eq!(wait.check("disk", PATIENCE, pending()).await, ComponentState::Ok);
     }
 }

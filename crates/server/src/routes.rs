@@ -10,6 +10,7 @@ mod health;
 mod inspect;
 mod knowledge;
 mod knowledge_settings;
+mod oidc;
 mod personal;
 mod providers;
 mod publish;
@@ -21,6 +22,8 @@ mod session;
 mod sessions;
 pub(crate) mod settings;
 mod setup;
+mod skill_tools;
+mod skill_versions;
 mod skills;
 mod tokens;
 mod usage;
@@ -116,6 +119,7 @@ fn api() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(auth::router())
         .merge(session::router())
+        .merge(oidc::router())
         .merge(setup::router())
         .merge(tokens::router())
         .merge(admin::router())
@@ -125,6 +129,8 @@ fn api() -> OpenApiRouter<App> {
         .merge(settings::router())
         .merge(publish::router())
         .merge(skills::router())
+        .merge(skill_versions::router())
+        .merge(skill_tools::router())
         .merge(inspect::router())
         .merge(personal::router())
         .merge(catalog::router())

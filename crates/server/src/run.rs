@@ -26,24 +26,28 @@ use crate::{
         HEADER_TIMEOUT_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, MAX_RUNS_OF_USER,
         WRITE_TIMEOUT_SECONDS,
     },
-    personal, providers, readiness,
+    personal, providers,
     routes::{router, scan_backlog, serve_fresh_cached},
-    run_history::watch_runs,
+    run_history::{store_unstored, watch_runs},
     write_timeout::WriteTimeout,
 };
 
 /// How long responses that are not streams may take after streams were ended.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause after a failed accept, for example because too many files are open.
+/// Pause after `accept` failed, for example because too many files are open.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often the registry is checked for versions that were not scanned.
 const SCAN_INTERVAL: Duration = Duration::from_secs(30);
 /// How many versions are scanned before another process may take over.
 const SCAN_BATCH: u64 = 10;
-/// How long the lease for scanning lasts.
-const SCAN_LEASE_DURATION: Duration = Duration::from_mins(20);
+
+/// How long after the start unfinished files are removed for the first time. Those of the process
+/// that was killed before are old enough then.
+const UNFINISHED_AGE: Duration = Duration::from_secs(2);
+/// How often unfinished files are removed, which other processes may leave.
+const UNFINISHED_INTERVAL: Duration = Duration::from_hours(1);
 
 /// How often this process tries to get the lease for importing integrations.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -57,10 +61,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let stopping = CancellationToken::new();
     tokio::spawn(wait_for_stop(app.clone(), stopping.clone(), stop));
-    tokio::spawn(readiness::watch(app.clone(), stopping.clone()));
-    if let Err(error) = app.storage.skills().remove_unfinished().await {
-        tracing::warn!(%error, "unfinished files of skills were not removed");
-    }
+    app.tasks.spawn(remove_unfinished(app.clone(), stopping.clone()));
     app.tasks.spawn(watch_runs(app.clone(), stopping.clone()));
     app.tasks.spawn(providers::watch(app.clone(), stopping.clone()));
     let housekeeping = tokio::spawn(sweep(app.clone(), stopping.clone()));
@@ -80,6 +81,8 @@ pub async fn serve(
     app.tasks.close();
     // Runs whose client disconnected get some time to clean up.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.tasks.wait()).await;
+    // The last chance for runs that could not be stored when they ended.
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, store_unstored(&app)).await;
     housekeeping.abort();
     // `close` waits for connections that are still in use, so limit the time.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, app.database.close()).await;
@@ -134,8 +137,8 @@ async fn accept(listener: TcpListener, app: App, stopping: CancellationToken) ->
     }
 }
 
-/// Serves the requests of one connection. Timeouts close it if the client sends a request byte by
-/// byte or does not read the responses.
+/// Serves the requests of one connection. Timeouts close it if the client sends too slowly or does
+/// not read the responses.
 fn connection(
     app: App,
     router: Router,
@@ -147,7 +150,7 @@ fn connection(
         tracing::debug!(%error, "small packets may be delayed");
     }
     let service = service_fn(move |request: Request<Incoming>| {
-        // The most frequent requests are answered from the cache, without the router.
+        // The most frequent requests are answered from the cache, which skips the router.
         if let Some(response) = serve_fresh_cached(&app, &request) {
             return Either::Left(ready(Ok(response)));
         }
@@ -203,14 +206,13 @@ async fn scan_registry(app: App, stopping: CancellationToken) {
 }
 
 async fn scan_some(app: &App) -> Result<(), RegistryError> {
-    let leases = app.database.leases();
-    let holder = uuid::Uuid::new_v4().to_string();
-    let Some(lease) = leases.acquire("registry scan", &holder, SCAN_LEASE_DURATION).await? else {
-        return Ok(());
-    };
-    let scanned = scan_backlog(app, SCAN_BATCH).await;
-    leases.release(&lease).await?;
-    scanned.map(drop)
+    match app.database.leases().hold("registry scan").await? {
+        Some(lease) => {
+            let scanned = lease.during(scan_backlog(app, SCAN_BATCH)).await;
+            scanned.transpose().map(drop)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Imports the skills of integrations once, as soon as no other process does it.
@@ -244,14 +246,30 @@ async fn archive_unused_skills(app: App, stopping: CancellationToken) {
             every.tick().await;
             match skill_writer.archive_unused_skills(Timestamp::now()).await {
                 Ok(0) => {}
-                Ok(count) => tracing::info!(count, "skills that nobody uses were laid aside"),
-                Err(error) => tracing::warn!(%error, "skills were not looked through"),
+                Ok(count) => tracing::info!(count, "unused skills were archived"),
+                Err(error) => tracing::warn!(%error, "unused skills could not be archived"),
             }
         }
     };
     tokio::select! {
         () = stopping.cancelled() => {}
         () = keeping => {}
+    }
+}
+
+/// Removes what processes left that were killed while they wrote: shortly after the start, when the
+/// files of processes that live are locked, and then now and again.
+async fn remove_unfinished(app: App, stopping: CancellationToken) {
+    let mut wait = UNFINISHED_AGE;
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        if let Err(error) = app.storage.remove_unfinished().await {
+            tracing::warn!(%error, "unfinished files were not removed");
+        }
+        wait = UNFINISHED_INTERVAL;
     }
 }
 

@@ -9,7 +9,10 @@ pub(crate) mod spans;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,15 +26,17 @@ use uuid::Uuid;
 pub(crate) use self::events::{EventLog, RecordedEvent};
 use crate::app::App;
 
-/// How often a process says that its runs go on.
+/// How often a process records that its runs still continue.
 const SEEN_INTERVAL: Duration = Duration::from_secs(15);
-/// A run whose process was not seen for this long has ended with it.
+/// If a process did not record this for so long, it has ended, and its runs with it.
 const LOST_AFTER: Duration = Duration::from_mins(1);
-/// How long the last event may wait until the run is stored.
+/// How often a process tries to store runs that it could not store when they ended.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum delay of a stream's last event until the run is stored.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long clients can attach to a run after its end and get exactly the events that they missed.
+/// How long clients can attach to an ended run and get exactly the events that they missed.
 const ATTACH_PERIOD: Duration = Duration::from_mins(10);
-/// Maximum runs that are over and stay in memory.
+/// Maximum number of ended runs that stay in memory.
 const MAX_ENDED_RUNS: usize = 200;
 /// Maximum bytes of the inputs of a run in its record.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
@@ -40,27 +45,27 @@ pub(crate) const SHORTENED_INPUTS: &str = "shortened";
 /// Maximum characters of the name of a run.
 const MAX_NAME_CHARS: usize = 200;
 
-/// Something that is about to run.
+/// A run that is about to start.
 #[derive(Debug)]
 pub(crate) struct NewRun {
-    /// The id, if it is the execution of a workflow.
+    /// The id, if the run is the execution of a workflow.
     pub(crate) id: Option<String>,
     pub(crate) kind: RunKind,
     pub(crate) user_id: i64,
     /// The name of the skill or workflow, or the message.
     pub(crate) name: String,
-    /// The skill, the id of the workflow, or the conversation.
+    /// The name of the skill, the id of the workflow, or the conversation.
     pub(crate) target: String,
     pub(crate) inputs: Value,
 }
 
-/// The runs of this process that go on, or ended lately.
+/// The running and recently ended runs of this process.
 #[derive(Debug, Default)]
 pub(crate) struct RunHistory {
     live: Mutex<HashMap<String, Arc<LiveRun>>>,
 }
 
-/// A run of this process that goes on, or ended lately.
+/// A running or recently ended run of this process.
 #[derive(Debug)]
 pub(crate) struct LiveRun {
     pub(crate) run: Run,
@@ -68,9 +73,13 @@ pub(crate) struct LiveRun {
     log: Mutex<EventLog>,
     /// The number of events so far.
     changed: watch::Sender<u64>,
-    /// Cancelled when its user stops the run.
+    /// Cancelled when the user stops the run.
     pub(crate) stop: CancellationToken,
     ended: OnceLock<(Instant, RunEnd)>,
+    /// Whether the start is in the database.
+    is_added: AtomicBool,
+    /// Whether the end is in the database.
+    is_stored: AtomicBool,
 }
 
 impl RunHistory {
@@ -78,31 +87,44 @@ impl RunHistory {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run of this process that goes on, or ended lately.
+    /// A running or recently ended run of this process.
     pub(crate) fn find(&self, id: &str) -> Option<Arc<LiveRun>> {
         self.live().get(id).cloned()
     }
 
-    /// Stops a run if it goes on, and forgets it.
+    /// Stops a run if it is running, and removes it.
     pub(crate) fn remove(&self, id: &str) {
         if let Some(run) = self.live().remove(id) {
             run.stop.cancel();
         }
     }
 
-    /// Forgets runs that ended some time ago. Returns the ids of those that go on.
+    /// Removes runs that ended some time ago; if there are too many, stored ones first. Returns the
+    /// ids of the running ones.
     fn sweep(&self) -> Vec<String> {
         let mut live = self.live();
         let age = |run: &LiveRun| run.ended.get().map(|(ended, _)| ended.elapsed());
-        live.retain(|_, run| age(run).is_none_or(|age| age < ATTACH_PERIOD));
-        let mut ended: Vec<(Duration, String)> =
-            live.iter().filter_map(|(id, run)| Some((age(run)?, id.clone()))).collect();
+        let is_stored = |run: &LiveRun| run.is_stored.load(Ordering::Relaxed);
+        live.retain(|_, run| age(run).is_none_or(|age| age < ATTACH_PERIOD || !is_stored(run)));
+        let mut ended: Vec<(bool, Duration, String)> = live
+            .iter()
+            .filter_map(|(id, run)| Some((is_stored(run), age(run)?, id.clone())))
+            .collect();
         ended.sort();
-        for (_, id) in ended.iter().skip(MAX_ENDED_RUNS) {
+        for (_, _, id) in ended.iter().skip(MAX_ENDED_RUNS) {
             live.remove(id);
         }
         let going = live.iter().filter(|(_, run)| run.ended.get().is_none());
         going.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Runs that are over, but could not be stored.
+    fn unstored(&self) -> Vec<Arc<LiveRun>> {
+        let live = self.live();
+        let unstored = live
+            .values()
+            .filter(|run| run.ended.get().is_some() && !run.is_stored.load(Ordering::Relaxed));
+        unstored.cloned().collect()
     }
 }
 
@@ -111,7 +133,7 @@ impl LiveRun {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run as it is now.
+    /// The current state of the run.
     pub(crate) fn snapshot(&self) -> Run {
         let end = match self.ended.get() {
             Some((_, end)) => end.clone(),
@@ -150,7 +172,7 @@ pub(crate) struct RunRecorder {
 }
 
 impl RunRecorder {
-    /// Stores that something starts to run. A run goes on even if it cannot be recorded.
+    /// Stores that a run starts. The run continues even if it cannot be stored yet.
     pub(crate) async fn start(app: &App, new: NewRun, calls: ModelCalls) -> Self {
         let name: String = new.name.chars().take(MAX_NAME_CHARS).collect();
         let run = Run {
@@ -163,10 +185,13 @@ impl RunRecorder {
             inputs: shorten_inputs(new.inputs),
             end: RunEnd::running(),
         };
-        if let Err(error) = app.database.runs().add(&run).await {
-            tracing::warn!(%error, "a run is not recorded");
+        let added = app.database.runs().add(&run).await;
+        if let Err(error) = &added {
+            tracing::warn!(%error, "the start of a run was not stored");
         }
         let live = Arc::new(LiveRun {
+            is_added: AtomicBool::new(added.is_ok()),
+            is_stored: AtomicBool::new(false),
             began: Instant::now(),
             log: Mutex::default(),
             changed: watch::Sender::new(0),
@@ -232,16 +257,37 @@ impl Drop for RunRecorder {
 
 async fn save(app: &App, live: &LiveRun, end: RunEnd) {
     let id = &live.run.id;
-    let saving = async { app.database.runs().finish(id, &end).await };
-    match tokio::time::timeout(SAVE_TIMEOUT, saving).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!(run = id, %error, "the end of a run was not stored"),
+    match tokio::time::timeout(SAVE_TIMEOUT, store(app, live, &end)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(run = id, %error, "the end of a run is stored later"),
         Err(_) => tracing::warn!(run = id, "the end of a run was not stored in time"),
     }
     let _ = live.ended.set((Instant::now(), end));
-    // Clients that follow it read the last events, then see that it is over.
+    // Clients that follow the run read its last events, then see that it has ended.
     live.log().set_over();
     live.changed.send_modify(|_| {});
+}
+
+async fn store(app: &App, live: &LiveRun, end: &RunEnd) -> Result<(), StoreError> {
+    let runs = app.database.runs();
+    if !live.is_added.load(Ordering::Relaxed) {
+        runs.add(&live.run).await?;
+        live.is_added.store(true, Ordering::Relaxed);
+    }
+    runs.finish(&live.run.id, end).await?;
+    live.is_stored.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Stores runs that ended while the database failed.
+pub(crate) async fn store_unstored(app: &App) {
+    for live in app.history.unstored() {
+        let Some((_, end)) = live.ended.get() else { continue };
+        if let Err(error) = store(app, &live, end).await {
+            tracing::debug!(run = live.run.id, %error, "the end of a run is stored later");
+            return;
+        }
+    }
 }
 
 /// Inputs for a record. A record of large inputs has only their beginning.
@@ -254,7 +300,7 @@ fn shorten_inputs(inputs: Value) -> Value {
     json!({SHORTENED_INPUTS: format!("{}…", &text[..end])})
 }
 
-/// Records something that has already run.
+/// Records a run that has already ended.
 pub(crate) async fn record_finished(
     app: &App,
     new: NewRun,
@@ -276,12 +322,18 @@ pub(crate) async fn record_finished(
     }
 }
 
-/// Says that runs of this process go on, and ends those of processes that are gone.
+/// Records that the runs of this process continue, and ends the runs of processes that have ended.
+/// Stores runs that could not be stored when they ended.
 pub(crate) async fn watch_runs(app: App, stopping: CancellationToken) {
     let mut every = tokio::time::interval(SEEN_INTERVAL);
+    let mut retry = tokio::time::interval(RETRY_INTERVAL);
     loop {
         tokio::select! {
             () = stopping.cancelled() => return,
+            _ = retry.tick() => {
+                store_unstored(&app).await;
+                continue;
+            }
             _ = every.tick() => {}
         }
         if let Err(error) = watch_once(&app).await {
@@ -293,4 +345,47 @@ pub(crate) async fn watch_runs(app: App, stopping: CancellationToken) {
 async fn watch_once(app: &App) -> Result<(), StoreError> {
     app.database.runs().mark_seen(&app.history.sweep()).await?;
     app.database.runs().stop_lost(Timestamp::now().minus(LOST_AFTER)).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that ended some seconds ago.
+    fn ended(id: u64, is_stored: bool) -> (String, Arc<LiveRun>) {
+        let run = Run {
+            id: id.to_string(),
+            user_id: 1,
+            kind: RunKind::Prompt,
+            name: String::new(),
+            target: String::new(),
+            started_at: Timestamp::now(),
+            inputs: Value::Null,
+            end: RunEnd::running(),
+        };
+        let ended = Instant::now().checked_sub(Duration::from_secs(id)).unwrap();
+        let live = LiveRun {
+            is_added: AtomicBool::new(is_stored),
+            is_stored: AtomicBool::new(is_stored),
+            began: ended,
+            log: Mutex::default(),
+            changed: watch::Sender::new(0),
+            stop: CancellationToken::new(),
+            ended: (ended, RunEnd::running()).into(),
+            run,
+        };
+        (id.to_string(), Arc::new(live))
+    }
+
+    #[test]
+    fn runs_that_are_not_stored_yet_stay_longest() {
+        let history = RunHistory::default();
+        let count = MAX_ENDED_RUNS as u64;
+        history.live().extend((0..count).map(|id| ended(id, true)));
+        history.live().extend([ended(count, false)]);
+        history.sweep();
+        assert!(history.find(&count.to_string()).is_some(), "it is the oldest, and not stored");
+        assert!(history.find(&(count - 1).to_string()).is_none());
+        assert_eq!(history.live().len(), MAX_ENDED_RUNS);
+    }
 }

@@ -16,6 +16,9 @@ use crate::{
 /// The header that only our own pages can send: other sites would need our permission first.
 pub(crate) const APP_HEADER: &str = "x-savoir-app";
 
+/// How long a login at a provider may take.
+const LOGIN_SECONDS: u64 = 10 * 60;
+
 /// Cookies are shared by all ports of a host, so that the name contains the port. The prefix makes
 /// browsers accept the cookie only over HTTPS, and from this host.
 fn name(config: &Config) -> String {
@@ -26,13 +29,26 @@ fn name(config: &Config) -> String {
     format!("{prefix}savoir_session{port}")
 }
 
+/// The cookie for the time at the provider.
+fn login_name(config: &Config) -> String {
+    format!("{}_login", name(config))
+}
+
 fn is_https(config: &Config) -> bool {
     config.public_url.starts_with("https://")
 }
 
 /// The session token of a request.
 pub(crate) fn token<'a>(config: &Config, headers: &'a HeaderMap) -> Option<&'a str> {
-    let name = name(config);
+    find(&name(config), headers)
+}
+
+/// The login with a provider that the browser started.
+pub(crate) fn started_login<'a>(config: &Config, headers: &'a HeaderMap) -> Option<&'a str> {
+    find(&login_name(config), headers)
+}
+
+fn find<'a>(name: &str, headers: &'a HeaderMap) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|value| value.split(';'))
@@ -56,6 +72,16 @@ fn set_cookie(config: &Config, value: &str, seconds: u64) -> Option<HeaderValue>
     let name = name(config);
     let cookie =
         format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    HeaderValue::from_str(&cookie).ok()
+}
+
+/// A `Set-Cookie` header with a login that the browser starts; an empty value removes it. The
+/// browser also sends it when the provider sends the user back.
+pub(crate) fn login(config: &Config, value: &str) -> Option<HeaderValue> {
+    let secure = if is_https(config) { "; Secure" } else { "" };
+    let (name, seconds) = (login_name(config), if value.is_empty() { 0 } else { LOGIN_SECONDS });
+    let cookie =
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::from_str(&cookie).ok()
 }
 

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use savoir_flow::skill_lookup::{LoadError, SkillLookup};
+use savoir_scan::Verdict;
 use savoir_skill::{
     Skill,
     dialect::{
@@ -31,7 +32,10 @@ use crate::{
     error::{ApiError, ApiResult, WithRouteMessage as _},
     limits::MAX_CACHED_SKILLS,
     params::OwnerQuery,
-    personal::{self, RESERVED_NAMES, SkillWriter, StoreSkillError, owner_line, owner_of},
+    personal::{
+        self, ImportSource, RESERVED_NAMES, SavedSkill, SkillWriter, StoreSkillError, TextChange,
+        owner_line, owner_of,
+    },
 };
 
 /// How often the time of the last use of a skill is stored.
@@ -51,7 +55,7 @@ pub(crate) struct Skills {
 pub(crate) struct ParsedSkill {
     pub(crate) file: SkillFile,
     pub(crate) stored: StoredSkillFile,
-    /// The response body that shows the skill.
+    /// The response body of the route that shows the skill.
     pub(crate) detail: Bytes,
     /// The parsed skill for agents, or the reason why it cannot be used.
     portable: OnceLock<Result<Skill, String>>,
@@ -69,15 +73,19 @@ pub(crate) struct SkillDetail {
     knowledge_base: Option<String>,
     model: Option<SkillModel>,
     user_id: Option<String>,
-    /// The body without blanks around it.
+    /// The body without leading and trailing white space.
     prompt: String,
-    /// The whole file.
+    /// The text of SKILL.md.
     raw_content: String,
     created_at: String,
     updated_at: String,
+    /// `review` or `block`, if the scan found something in what an API token saved: the skill is
+    /// disabled until a user has reviewed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<&'static str>,
 }
 
-/// A value that a skill takes.
+/// An input of a skill.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SkillInput {
     name: String,
@@ -89,11 +97,30 @@ pub(crate) struct SkillInput {
     description: Option<String>,
 }
 
-/// How a skill has the model called.
+/// The model settings of a skill.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SkillModel {
     temperature: f64,
     max_tokens: u32,
+}
+
+/// A skill whose text was saved.
+#[derive(Debug)]
+pub(crate) struct SavedText {
+    pub(crate) skill: Arc<ParsedSkill>,
+    verdict: Verdict,
+}
+
+impl SavedText {
+    /// The response body of the route that saved the skill.
+    pub(crate) fn detail(&self) -> Bytes {
+        if self.verdict == Verdict::Allow {
+            return self.skill.detail.clone();
+        }
+        let verdict = Some(self.verdict.as_str());
+        let detail = SkillDetail::of(&self.skill.file, &self.skill.stored);
+        serde_json::to_vec(&SkillDetail { verdict, ..detail }).unwrap_or_default().into()
+    }
 }
 
 /// A skill in a list.
@@ -123,9 +150,9 @@ impl ParsedSkill {
         self.portable.get_or_init(read).as_ref().map_err(String::as_str)
     }
 
-    /// The metadata of the skill, if stored metadata exists for it.
+    /// The metadata of the skill; the default if none is stored.
     pub(crate) fn facts(&self, noted: Option<&SkillFacts>) -> SkillFacts {
-        SkillFacts::holding(noted, self.stored.owner.clone(), self.file.created_at)
+        SkillFacts::for_owner(noted, self.stored.owner.clone(), self.file.created_at)
     }
 
     pub(crate) fn summary(&self) -> SkillSummary {
@@ -181,6 +208,7 @@ impl SkillDetail {
             raw_content: file.text.to_string(),
             created_at: file.created_at.to_string(),
             updated_at: file.updated_at.to_string(),
+            verdict: None,
         }
     }
 }
@@ -227,8 +255,7 @@ impl Skills {
         Ok(seen)
     }
 
-    /// The skills of which an agent of the caller has a choice, or all for an administrator; newest
-    /// first.
+    /// The skills that the caller's agents can use, or all for an administrator; newest first.
     pub(crate) async fn list_for_agents(
         &self,
         caller: &Caller,
@@ -270,8 +297,8 @@ impl Skills {
         }
     }
 
-    /// The key of the skill that the caller means. Without an owner: their own, else the shared one,
-    /// else for administrators the oldest one of this name.
+    /// The key of the requested skill. Without an owner, it is the caller's own, else the shared
+    /// one, else, for administrators, the oldest one of this name.
     async fn resolve(
         &self,
         caller: &Caller,
@@ -344,8 +371,21 @@ impl Skills {
         caller: &Caller,
         wanted: impl Into<SkillRef<'_>>,
     ) -> ApiResult<Skill> {
+        let (kept, source) = self.load_stored(caller, wanted.into()).await?;
+        if source == Provenance::Authored {
+            return Ok(kept.stored.skill.clone());
+        }
+        let name = kept.file.name();
+        Ok(StoredSkillFile::read(name, &kept.file.text, Purpose::LoadImported)?.skill)
+    }
+
+    /// Like `load`, with the stored skill and where it came from.
+    pub(crate) async fn load_stored(
+        &self,
+        caller: &Caller,
+        wanted: SkillRef<'_>,
+    ) -> ApiResult<(Arc<ParsedSkill>, Provenance)> {
         let failed = "Failed to load skill";
-        let wanted = wanted.into();
         let name = wanted.name;
         let kept = self.find(caller, wanted, failed).await?;
         let facts_of = self.skill_writer.database().skill_facts();
@@ -360,10 +400,7 @@ impl Skills {
         if !lately || facts.lifecycle != Lifecycle::Active {
             facts_of.used(key, &facts).await.or_failed(failed)?;
         }
-        if facts.source == Provenance::Authored {
-            return Ok(kept.stored.skill.clone());
-        }
-        Ok(StoredSkillFile::read(name, &kept.file.text, Purpose::LoadImported)?.skill)
+        Ok((kept, facts.source))
     }
 
     /// Fails unless the caller may change a skill: their own, or any for an administrator.
@@ -403,7 +440,7 @@ impl Skills {
         caller: &Caller,
         name: &str,
         text: &str,
-    ) -> ApiResult<Arc<ParsedSkill>> {
+    ) -> ApiResult<SavedText> {
         agent_flow::check_name(name)?;
         if RESERVED_NAMES.contains(&name) {
             return Err(refused("name", format!("Skill name '{name}' is reserved")));
@@ -413,10 +450,20 @@ impl Skills {
         let stored = StoredSkillFile::read(name, text, Purpose::Create)?;
         check_owner(caller, stored.owner.as_deref())?;
         let text = agent_flow::with_owner(text, &caller.owner_id())?;
-        let made = self.skill_writer.create(name, &text, &caller.owner_id()).await;
+        let by = ImportSource::of(caller);
+        let made = self.skill_writer.create(name, &text, &caller.owner_id(), by).await;
         let made = made.map_err(lock_error)?;
         let made = made.map_err(|error| create_error(name, error))?;
-        Ok(self.parse_stored(made)?)
+        self.saved_text(caller, made)
+    }
+
+    fn saved_text(&self, caller: &Caller, saved: SavedSkill) -> ApiResult<SavedText> {
+        let SavedSkill { file, verdict } = saved;
+        if verdict != Verdict::Allow {
+            let (skill, by) = (&file.key, caller.user.id);
+            tracing::info!(skill, by, %verdict, "a skill that a program saved is disabled");
+        }
+        Ok(SavedText { skill: self.parse_stored(file)?, verdict })
     }
 
     /// Fails if the caller has a skill of this name, or the name cannot be used.
@@ -438,9 +485,9 @@ impl Skills {
         wanted: SkillRef<'_>,
         text: &str,
         condition: &IfMatch,
-    ) -> ApiResult<Arc<ParsedSkill>> {
+    ) -> ApiResult<SavedText> {
         let name = wanted.name;
-        // Writers without a condition succeed in turn.
+        // Without a condition, each of several concurrent updates must succeed.
         for _ in 0..MAX_UPDATE_TRIES {
             let kept = self.changeable(caller, wanted, "Failed to update skill").await?;
             condition.check(&kept.tag)?;
@@ -460,27 +507,27 @@ impl Skills {
         name: &str,
         text: &str,
         kept: &ChangeableSkill,
-    ) -> ApiResult<Option<Arc<ParsedSkill>>> {
+    ) -> ApiResult<Option<SavedText>> {
         check_size(text)?;
         let stored = StoredSkillFile::read(name, text, Purpose::Update)?;
         if stored.owner != kept.owner {
             check_owner(caller, stored.owner.as_deref())?;
             if let Some(owner) = &stored.owner {
-                self.check_transferable(name, &kept.key, owner).await?;
+                self.check_transferable(name, &kept.file.key, owner).await?;
             }
         }
         let text = match &kept.owner {
             Some(owner) => agent_flow::with_owner(text, owner)?,
             None => text.to_owned(),
         };
-        match self.files.replace(&kept.key, &text, &kept.version).await {
-            Ok(file) => {
-                let understood = self.parse_stored(file)?;
-                if understood.stored.owner != kept.owner {
-                    self.skill_writer.set_owner(&kept.key, understood.owner()).await;
-                }
-                Ok(Some(understood))
-            }
+        let change = TextChange {
+            before: kept.file.clone(),
+            text,
+            by: ImportSource::of(caller),
+            user_id: caller.user.id,
+        };
+        match self.skill_writer.replace_text(change).await.map_err(lock_error)? {
+            Ok(saved) => self.saved_text(caller, saved).map(Some),
             Err(WriteError::Missing) => Err(not_found(name)),
             Err(WriteError::Changed) => Ok(None),
             Err(error) => Err(write_error("Failed to update skill", error)),
@@ -500,6 +547,15 @@ impl Skills {
             .with_hint("export it, and let that user import it under a free name"))
     }
 
+    /// A skill whose versions the caller may read: one that the caller may change.
+    pub(crate) async fn find_for_versions(
+        &self,
+        caller: &Caller,
+        wanted: SkillRef<'_>,
+    ) -> ApiResult<SkillFile> {
+        Ok(self.changeable(caller, wanted, "Failed to read versions").await?.file)
+    }
+
     /// Deletes a skill with its folder.
     pub(crate) async fn delete(
         &self,
@@ -510,7 +566,12 @@ impl Skills {
         let name = wanted.name;
         let kept = self.changeable(caller, wanted, "Failed to delete skill").await?;
         condition.check(&kept.tag)?;
-        match self.skill_writer.remove(&kept.key, &kept.version).await.map_err(lock_error)? {
+        match self
+            .skill_writer
+            .remove(&kept.file.key, &kept.file.version, ImportSource::of(caller))
+            .await
+            .map_err(lock_error)?
+        {
             Ok(()) => Ok(()),
             // Another skill with this name was created at the same time: the one to delete is gone.
             Err(WriteError::Missing | WriteError::Changed) => Err(not_found(name)),
@@ -518,8 +579,7 @@ impl Skills {
         }
     }
 
-    /// The version and the owner of a skill that the caller may change: their own, or any for an
-    /// administrator. A file that cannot be read or parsed can still be replaced and deleted.
+    /// A skill that the caller may change: their own, or any for an administrator. A file that cannot be read or parsed can still be replaced and deleted.
     async fn changeable(
         &self,
         caller: &Caller,
@@ -548,12 +608,7 @@ impl Skills {
                 "Only an administrator can modify a skill without an owner",
             )),
             Some(_) if !own && !caller.user.is_admin() => Err(not_found(name)),
-            owner => Ok(ChangeableSkill {
-                tag: tag_of(&file.text),
-                key: file.key,
-                version: file.version,
-                owner,
-            }),
+            owner => Ok(ChangeableSkill { tag: tag_of(&file.text), file, owner }),
         }
     }
 
@@ -604,10 +659,10 @@ fn sort_newest_first(skills: &mut [Arc<ParsedSkill>]) {
     });
 }
 
-/// How often an update is tried while others change the skill.
+/// Maximum number of tries of an update while others change the skill.
 const MAX_UPDATE_TRIES: u32 = 50;
 
-/// The size of what the author wrote: the line with the owner does not count.
+/// Checks the size of the text. The line with the owner, which the server added, does not count.
 fn check_size(text: &str) -> Result<(), Refusal> {
     let size = match text.len() {
         size if size <= agent_flow::MAX_CONTENT_BYTES => size,
@@ -621,10 +676,10 @@ pub(crate) fn tag_of(text: &str) -> String {
     format!("\"{}\"", &sha256_hex(text.as_bytes())[..32])
 }
 
-/// The owner of a skill that belongs to all users, in a query.
+/// The value of a query's owner for a skill that belongs to all users.
 const SHARED_OWNER: &str = "shared";
 
-/// A skill by its name and, if it is known, its owner: the number of an account, or `shared`.
+/// A skill by its name and, if known, its owner: the id of an account, or `shared`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SkillRef<'a> {
     name: &'a str,
@@ -671,19 +726,15 @@ impl IfMatch {
     }
 }
 
-/// A storage that does not answer is reported as such.
+/// Converts a write error. An unavailable storage has its own response.
 fn write_error(failed: &str, error: WriteError) -> ApiError {
     match error {
-        WriteError::Store(
-            error @ (StoreError::Unavailable { .. }
-            | StoreError::Full { .. }
-            | StoreError::Locked { .. }),
-        ) => error.into(),
+        WriteError::Store(error) => ApiError::stored(failed, &error),
         error => ApiError::internal(failed, &error),
     }
 }
 
-/// What a skill is looked up for. Nothing is changed or deleted by a guess.
+/// Why a skill is looked up. If the name is ambiguous, nothing is changed or deleted.
 #[derive(Clone, Copy)]
 enum LookupPurpose {
     Read,
@@ -692,8 +743,7 @@ enum LookupPurpose {
 
 struct ChangeableSkill {
     tag: String,
-    key: String,
-    version: String,
+    file: SkillFile,
     owner: Option<String>,
 }
 
@@ -730,7 +780,7 @@ fn not_found(name: &str) -> ApiError {
 /// The response when another request changes the skill at the same time.
 fn lock_error(error: StoreSkillError) -> ApiError {
     match error {
-        StoreSkillError::Store(error) => ApiError::internal("Failed to keep skill", &error),
+        StoreSkillError::Store(error) => ApiError::stored("Failed to keep skill", &error),
         StoreSkillError::Quota(reached) => reached.into(),
         error => ApiError::field(StatusCode::CONFLICT, "name", error.to_string()),
     }

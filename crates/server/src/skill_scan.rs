@@ -1,4 +1,4 @@
-//! Scans skills that are stored or uploaded, and explains what was found.
+//! Scans skills that are stored or uploaded, and explains the findings.
 
 use std::iter;
 
@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 /// Maximum findings in one answer.
 const MAX_FINDINGS: usize = 100;
 
-/// Something that the scan found, explained.
+/// A finding of the scan, explained.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SkillScanFinding)]
 pub(crate) struct FindingView {
@@ -20,16 +20,16 @@ pub(crate) struct FindingView {
     severity: &'static str,
     /// `low`, `medium` or `high`
     confidence: &'static str,
-    /// Whether the skill is blocked because of it.
+    /// Whether this finding blocks the skill.
     blocks: bool,
     file: String,
     line: usize,
     message: String,
     /// The text at this position, on one line.
     excerpt: String,
-    /// Why it matters.
+    /// Why the finding matters.
     why: String,
-    /// What its author can do.
+    /// How the author can fix it.
     fix: String,
 }
 

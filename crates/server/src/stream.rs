@@ -26,24 +26,25 @@ use crate::{
 /// The response header with the id of the run.
 pub(crate) const RUN_HEADER: HeaderName = HeaderName::from_static("x-savoir-run");
 
-/// What happens to a run when its client goes away.
+/// What happens to a run when its client disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDisconnect {
-    /// The run is cancelled, as the contract of the API says.
+    /// The run is cancelled, as the API contract requires.
     Cancel,
-    /// The run goes on, and clients can attach to it again.
+    /// The run continues, and clients can attach to it again.
     Continue,
 }
 
 impl OnDisconnect {
-    /// Runs that the web app starts go on, and those for which the client asks for it.
+    /// Runs continue if the web app started them, or if the client requests it.
     pub(crate) fn new(headers: &HeaderMap, detached: bool) -> Self {
         let app = headers.get(APP_HEADER).is_some_and(|value| value == "1");
         if app || detached { Self::Continue } else { Self::Cancel }
     }
 }
 
-/// The kind of a run. It decides the last events of a stream if the run itself cannot send them.
+/// The kind of a run. It determines the last events that the stream sends if the run cannot send
+/// them itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StreamKind {
     Skill,
@@ -117,14 +118,14 @@ where
     response
 }
 
-/// The events of a run that goes on, after the first `seen` ones, as long as the reader may see
-/// them.
+/// The events of a running run after the first `seen` ones, as long as the reader may see them.
 pub(crate) fn attach(app: &App, reader: StreamReader, live: Arc<LiveRun>, seen: u64) -> Response {
     sse_response(Body::from_stream(follow(app.clone(), Some(reader), live, seen)))
 }
 
-/// The events of a run that is over, from the start. Stored events have other numbers than live
-/// ones, because tokens are joined: a client that saw some of them is told to begin again.
+/// The events of an ended run, from the start. Stored events have other numbers than live ones,
+/// because consecutive tokens are joined. A client that saw some of them gets an event that tells
+/// it to start again.
 pub(crate) fn replay(events: &[RecordedEvent], has_seen_some: bool) -> Response {
     let reset = json!({"message": "The events begin again with the first one"});
     let mut text = if has_seen_some { sse("reset", &reset) } else { String::new() };
@@ -132,7 +133,8 @@ pub(crate) fn replay(events: &[RecordedEvent], has_seen_some: bool) -> Response 
     sse_response(Body::from(text))
 }
 
-/// The client that started a run has no reader: it may see the run to its end.
+/// Follows a run. Without a reader, no access is checked: the client that started a run may see it
+/// to its end.
 fn follow(
     app: App,
     reader: Option<StreamReader>,
@@ -229,13 +231,13 @@ impl Frames {
         })
     }
 
-    /// Records all events of a run without a client of its own.
+    /// Records all events of a run that no client follows.
     async fn read_to_end(self) {
         let mut frames = std::pin::pin!(self.into_stream());
         while frames.next().await.is_some() {}
     }
 
-    /// The next bytes. Whatever happens to the run, the stream ends with exactly one `done`.
+    /// Returns the next bytes. The stream always ends with exactly one `done`.
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
@@ -252,7 +254,8 @@ impl Frames {
                 self.recorder.record(&event);
                 self.over = matches!(event, Event::Done(_));
                 if self.over {
-                    // Clients that look for the run after the last event find its end.
+                    // The run is stored before the last event is sent, so that a client that then
+                    // requests the run finds it ended.
                     self.recorder.finish().await;
                 }
                 Some(event.to_sse().into())

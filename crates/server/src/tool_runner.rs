@@ -11,6 +11,7 @@ use std::{fmt, path::Path, sync::Arc};
 
 use savoir_agent::{
     consent::Nobody,
+    library::LibraryError,
     skill_tools::{Queue, SkillFolders, SkillToolEnvironment, SkillTools},
     workspaces::Workspaces,
 };
@@ -18,6 +19,7 @@ use savoir_engine::{
     Home, RunError, StoreError, loaded_skill::LoadedSkill, manifest::MODES,
     run_environment::RunEnvironment,
 };
+use savoir_store::name_of_key;
 use tokio::runtime::Handle;
 
 use crate::{access::Scope, app::App, auth::Caller, library::PersonalLibrary};
@@ -39,7 +41,7 @@ pub struct ToolRunner {
     home: Home,
     run_env: RunEnvironment,
     reader: Arc<dyn ReadFolder>,
-    /// Tools that must run alone do not run in parallel with any other on the server.
+    /// Atomic tools do not run in parallel with any other tool on the server.
     queue: Queue,
 }
 
@@ -56,7 +58,12 @@ impl ToolRunner {
     }
 
     /// A runner for the tools of the skills that a user may use.
-    fn tools(&self, app: &App, caller: &Caller) -> Result<SkillTools, StoreError> {
+    fn tools(
+        &self,
+        app: &App,
+        caller: &Caller,
+        key: Option<String>,
+    ) -> Result<SkillTools, StoreError> {
         let workspaces = self.workspaces(caller)?;
         let mut variables = self.run_env.variables.clone();
         variables.retain(|(name, _)| PASSED_ENVIRONMENT_VARIABLES.contains(&name.as_str()));
@@ -69,7 +76,7 @@ impl ToolRunner {
         let library = PersonalLibrary::new(app.clone(), caller.clone());
         let reader = Arc::clone(&self.reader);
         let bench = SkillToolEnvironment {
-            skill_folders: Arc::new(OfferedTool { app: app.clone(), library, reader }),
+            skill_folders: Arc::new(OfferedTool { app: app.clone(), library, reader, key }),
             asker: Arc::new(Nobody),
             home: self.home.clone(),
             run_env,
@@ -82,12 +89,21 @@ impl ToolRunner {
 /// A runner for the tools of skills, if the caller may run skills and the operator allows tools. It
 /// starts in the default mode.
 pub(crate) fn tools(app: &App, caller: &Caller) -> Option<SkillTools> {
-    let workshop = app.config.skill_tools.as_ref()?;
+    start(app, caller, None)
+}
+
+/// Like [`tools`], for the skill that is stored under a key, which may belong to another user.
+pub(crate) fn tools_of(app: &App, caller: &Caller, key: String) -> Option<SkillTools> {
+    start(app, caller, Some(key))
+}
+
+fn start(app: &App, caller: &Caller, key: Option<String>) -> Option<SkillTools> {
+    let tool_config = app.config.skill_tools.as_ref()?;
     caller.check_scope(Scope::SkillsRun).ok()?;
-    match workshop.tools(app, caller) {
+    match tool_config.tools(app, caller, key) {
         Ok(tools) => Some(tools),
         Err(error) => {
-            tracing::error!(%error, "there is no folder in which tools of skills can run");
+            tracing::error!(%error, "the folder for runs of tools cannot be created");
             None
         }
     }
@@ -99,31 +115,44 @@ pub(crate) fn missing_scope_message(app: &App, caller: &Caller) -> Option<String
     caller.check_scope(Scope::SkillsRun).is_err().then(|| Scope::SkillsRun.missing_scope_hint())
 }
 
-/// The skills that are available to an agent of one user at the time of a run.
+/// Loads the skills that a user's agent can use at the time of a run.
 #[derive(Debug)]
 struct OfferedTool {
     app: App,
     library: PersonalLibrary,
     reader: Arc<dyn ReadFolder>,
+    /// The storage key of the only skill, if it is already chosen.
+    key: Option<String>,
+}
+
+impl OfferedTool {
+    async fn find_key(&self, skill: &str) -> Result<String, LibraryError> {
+        match &self.key {
+            Some(key) if name_of_key(key) == skill => {
+                self.library.check_usable(key).await.map(|()| key.clone())
+            }
+            _ => self.library.find_usable_key(skill).await,
+        }
+    }
 }
 
 impl SkillFolders for OfferedTool {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
-        // The skill may have been disabled since its tools were listed. Who may call the skill was
-        // checked when it was loaded.
-        let key = Handle::current().block_on(self.library.find_usable_key(skill));
+        // The skill may have been disabled since its tools were listed. Whether models may call it
+        // was checked when it was loaded.
+        let key = Handle::current().block_on(self.find_key(skill));
         let key = key.map_err(|error| RunError::call(error.code(), error))?;
         let files = self.app.skills.skill_writer().files();
         if !files.is_local() {
             return Err(RunError::refused(
                 "skill-not-here",
-                "tools run where a skill lies in a folder, and those of this server lie in a bucket",
+                "tools run only if skills are stored in a folder, and this server stores them in a bucket",
             )
             .with_hint("do without the tool"));
         }
         let place = files.place(&key).map_err(|error| {
             tracing::error!(skill, %error, "the folder of a skill cannot be read");
-            RunError::failed("skill-unreadable", "the server failed; try again")
+            RunError::cannot_start("skill-unreadable", "the server failed; try again")
         })?;
         let gone = || RunError::call("no-skill", format!("there is no skill `{skill}`"));
         self.reader.read(&place.ok_or_else(gone)?)

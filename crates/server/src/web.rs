@@ -69,8 +69,8 @@ pub(crate) fn index_page(headers: &HeaderMap) -> Response {
     embedded().respond(INDEX, headers).unwrap_or_else(|| StatusCode::NOT_FOUND.into_response())
 }
 
-/// The response to a path without a route: for browsers the app, which shows that there is no such
-/// page. `None` for paths of the API.
+/// The response to a path without a route: for browsers, the app, which shows that the page does
+/// not exist. `None` for paths of the API.
 pub(crate) fn fallback(request: &Request) -> Option<Response> {
     let path = request.uri().path();
     if !is_read(request.method()) || path.starts_with("/api/") || path.starts_with("/.well-known/")

@@ -64,6 +64,16 @@ pub struct Conversion {
     pub files: Vec<NewFile>,
     /// The outcome for each field.
     pub report: Vec<FieldReport>,
+    /// The repairs of the source: the line and the problem.
+    pub repairs: Vec<String>,
+    /// Paths of files that an earlier conversion added and that this one does not need.
+    pub removed: Vec<String>,
+}
+
+impl Conversion {
+    fn new(files: Vec<NewFile>, report: Vec<FieldReport>) -> Self {
+        Self { files, report, repairs: Vec::new(), removed: Vec::new() }
+    }
 }
 
 /// Why a skill was not converted.
@@ -108,7 +118,11 @@ pub fn convert(
             .flatten();
         return Ok(match original {
             Some(OriginalTrace::Same(original)) if original.skill.dialect == target => {
-                merge::restore_original(reading, &original)
+                side_files::without_added(
+                    merge::restore_original(reading, &original),
+                    &original,
+                    folder,
+                )
             }
             _ => report_unchanged(reading),
         });
@@ -149,10 +163,10 @@ fn report_unchanged(reading: &Reading) -> Conversion {
     let why = "the skill is in this dialect already";
     let keys = reading.document.entries().iter().map(|entry| entry.key.as_str());
     let report = keys.chain(["body"]);
-    Conversion {
-        report: report.map(|key| FieldReport::new(key, key, FieldOutcome::Kept, why)).collect(),
-        files: vec![NewFile::new("SKILL.md", reading.document.text())],
-    }
+    Conversion::new(
+        vec![NewFile::new("SKILL.md", reading.document.text())],
+        report.map(|key| FieldReport::new(key, key, FieldOutcome::Kept, why)).collect(),
+    )
 }
 
 /// Converts a file; if it is an unedited conversion, converts its original instead.
@@ -164,25 +178,34 @@ fn convert_from_original(
 ) -> Result<Conversion, ConvertError> {
     match trace(reading, folder).filter(|_| depth > 0) {
         Some(OriginalTrace::Same(original)) if original.skill.dialect == target => {
-            return Ok(merge::restore_original(reading, &original));
+            let restored = merge::restore_original(reading, &original);
+            return Ok(side_files::without_added(restored, &original, folder));
         }
         Some(OriginalTrace::Same(original)) => {
             return convert_from_original(&original, folder, target, depth - 1);
         }
         Some(OriginalTrace::Edited(original)) if original.skill.dialect == target => {
             if let Some(conversion) = merge::merge(reading, &original) {
-                return Ok(conversion);
+                return Ok(side_files::without_added(conversion, &original, folder));
             }
         }
         _ => {}
     }
-    let reading = repair_source(reading, folder)?;
+    let (reading, repairs) = repair_source(reading, folder)?;
     let draft = draft::write_draft(&reading, target)?;
     let mut files = vec![NewFile::new("SKILL.md", draft.text)];
     files.extend(
         draft.files.into_iter().filter_map(|file| side_files::merge_with_existing(file, folder)),
     );
-    Ok(Conversion { files, report: draft.report })
+    let mut report = draft.report;
+    report.extend(repairs.iter().map(|repair| FieldReport {
+        field: "frontmatter".into(),
+        from: Some("frontmatter".into()),
+        to: Some("frontmatter".into()),
+        how: FieldOutcome::Approximated,
+        why: format!("repaired {repair}; converting back gives the repaired text"),
+    }));
+    Ok(Conversion { repairs, ..Conversion::new(files, report) })
 }
 
 /// The original of a converted file.
@@ -229,14 +252,20 @@ fn is_conversion_of(original: &Reading, reading: &Reading) -> bool {
     from != target && draft::converts_to(original, target, reading.document.text())
 }
 
-/// Applies safe fixes to errors of the source, if its dialect allows repairs.
+/// Applies safe fixes to errors of the source, if its dialect allows repairs. Also returns what was
+/// repaired.
 fn repair_source<'r>(
     reading: &'r Reading,
     folder: Option<&Folder>,
-) -> Result<Cow<'r, Reading>, ConvertError> {
+) -> Result<(Cow<'r, Reading>, Vec<String>), ConvertError> {
     let mut reading = Cow::Borrowed(reading);
+    let mut repairs = Vec::new();
     for _ in 0..limits::MAX_FIX_ROUNDS {
-        let Some(problem) = first_error(&reading) else { return Ok(reading) };
+        let Some(problem) = first_error(&reading) else { return Ok((reading, repairs)) };
+        repairs.extend(safe_fixes(&reading).map(|fixed| {
+            let line = reading.document.source().position(fixed.span.start).line;
+            format!("line {line}: {}", fixed.message)
+        }));
         let edits = safe_edits(&reading);
         if edits.is_empty() {
             return Err(unreadable(&reading, &problem));
@@ -245,7 +274,7 @@ fn repair_source<'r>(
         reading = Cow::Owned(read_as(Source::new(text), reading.skill.dialect, folder));
     }
     match first_error(&reading) {
-        None => Ok(reading),
+        None => Ok((reading, repairs)),
         Some(problem) => Err(unreadable(&reading, &problem)),
     }
 }
@@ -264,14 +293,16 @@ fn first_error(reading: &Reading) -> Option<Diagnostic> {
     broken.or_else(missing).cloned()
 }
 
+/// Returns the errors of a file that have a safe fix, if its dialect allows repairs.
+fn safe_fixes(reading: &Reading) -> impl Iterator<Item = &Diagnostic> {
+    let allowed = reading.skill.dialect.language().repairs();
+    reading.document.problems().iter().filter(move |problem| {
+        let fix = problem.fix.as_ref();
+        allowed && problem.is_error() && fix.is_some_and(|fix| fix.safety == Safety::Safe)
+    })
+}
+
 fn safe_edits(reading: &Reading) -> Vec<Edit> {
-    if !reading.skill.dialect.language().repairs() {
-        return Vec::new();
-    }
-    let errors = reading.document.problems().iter().filter(|problem| problem.is_error());
-    let fixes = errors.filter_map(|problem| problem.fix.as_ref());
-    fixes
-        .filter(|fix| fix.safety == Safety::Safe)
-        .flat_map(|fix| fix.edits.iter().cloned())
-        .collect()
+    let fixes = safe_fixes(reading).filter_map(|problem| problem.fix.as_ref());
+    fixes.flat_map(|fix| fix.edits.iter().cloned()).collect()
 }

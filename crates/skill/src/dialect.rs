@@ -42,10 +42,12 @@ use crate::{
     yaml::{Node, YamlVersion},
 };
 
+pub(crate) use codex::SIDE_FILE as CODEX_SIDE_FILE;
 pub(crate) use conventions::{BodyUse, Conventions, FolderNameRule, Strictness};
 pub(crate) use gibberish::tools as command_tools;
 pub(crate) use reader::Reader;
-pub use scaffold::NewFile;
+pub use scaffold::{NewFile, template_description};
+pub(crate) use scaffold::{is_template_description, is_template_line};
 pub use tool_execution::{
     DefaultFileAccess, NetworkDefault, StartFolder, ToolExecution, VariableContent,
 };
@@ -145,9 +147,15 @@ impl Dialect {
         schema
     }
 
-    /// Returns the files of a new skill, which pass a strict check.
+    /// Returns the files of a new skill. They pass a strict check except for the text that the author
+    /// must replace.
     pub fn scaffold(self, name: &str, description: &str) -> Vec<NewFile> {
         self.0.scaffold(name, description)
+    }
+
+    /// Whether this dialect defines a top-level field.
+    pub(crate) fn declares(self, key: &str) -> bool {
+        self.0.shapes().into_iter().flatten().any(|field| field.key == key)
     }
 
     /// Returns the rules for names in a file of this dialect.

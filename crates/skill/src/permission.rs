@@ -11,6 +11,7 @@ mod scope;
 mod tier;
 
 pub use foreign::{SkillrtPermissions, any_network, from_skillrt, to_skillrt};
+pub use scope::ScopeProblem;
 pub use tier::{Decision, Tier, UnknownTier, decision, effective};
 
 /// A kind of resource.
@@ -223,10 +224,13 @@ impl Permission {
     }
 
     /// Returns why the scope is meaningless, if it is.
-    pub fn scope_problem(&self) -> Option<String> {
+    pub fn scope_problem(&self) -> Option<ScopeProblem> {
         let scope = self.scope.as_deref()?;
         if self.level == Level::None {
-            return Some("`none` covers the whole domain, leave the scope out".to_owned());
+            return Some(ScopeProblem::new(
+                "`none` covers the whole domain",
+                "leave the scope out",
+            ));
         }
         scope::problem(self.domain, scope)
     }

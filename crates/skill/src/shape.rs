@@ -8,9 +8,10 @@ use savoir_lint::{Diagnostic, Edit, Fix, Severity, Span, words::nearest};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    dialect::Dialect,
     name::{self, NameGrammar},
     permission, version,
-    yaml::{Node, NodeData, YamlVersion, write},
+    yaml::{Node, NodeData, Style, YamlVersion, write},
 };
 
 /// One field of a map.
@@ -90,7 +91,7 @@ pub(crate) enum Shape {
 /// How undeclared keys are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownFields {
-    /// They are accepted silently.
+    /// They are accepted; at the top level, a probable typo gets a warning.
     Open,
     /// They are accepted; a key that resembles a declared one is probably a typo and gets a
     /// warning.
@@ -140,6 +141,10 @@ impl fmt::Display for FieldPath<'_> {
         }
     }
 }
+
+/// Fields by which a skill restricts its own use. A misspelling is worth a warning in every dialect,
+/// because the author believes that the restriction holds.
+const ACCESS_FIELDS: [&str; 3] = ["disallowed-tools", "disable-model-invocation", "user-invocable"];
 
 /// Checks a map against its fields and adds the findings.
 pub(crate) fn check(
@@ -196,7 +201,8 @@ impl Checker<'_> {
                 _ => {}
             }
         }
-        if unknown_fields != UnknownFields::Open {
+        let is_top = matches!(path, FieldPath::Root);
+        if unknown_fields != UnknownFields::Open || is_top {
             self.unknown(map, (fields, unknown_fields), path);
         }
     }
@@ -207,10 +213,19 @@ impl Checker<'_> {
         (fields, unknown_fields): (&'static [Field], UnknownFields),
         path: &FieldPath<'_>,
     ) {
+        let is_top = matches!(path, FieldPath::Root);
+        let open = unknown_fields == UnknownFields::Open;
+        let also = if is_top && unknown_fields != UnknownFields::Closed {
+            ACCESS_FIELDS.as_slice()
+        } else {
+            &[]
+        };
         for entry in map.and_then(Node::entries).unwrap_or_default() {
-            if fields.iter().all(|field| field.key != entry.key) {
+            let other = open && is_top && Dialect::ALL.iter().any(|one| one.declares(&entry.key));
+            if !other && fields.iter().all(|field| field.key != entry.key) {
                 let free = |key: &&str| map.is_some_and(|map| map.get(key).is_none());
-                let known = fields.iter().map(|field| field.key).filter(free);
+                let own = fields.iter().map(|field| field.key);
+                let known = own.chain(also.iter().copied()).filter(free);
                 let here = FieldPath::Key(path, &entry.key).to_string();
                 let found = unknown_field(&here, &entry.key, entry.key_span, known);
                 if unknown_fields == UnknownFields::Closed || found.fix.is_some() {
@@ -281,6 +296,9 @@ impl Checker<'_> {
             let message = format!("the field `{path}` is empty");
             let mut problem = Diagnostic::error("invalid-value", node.span, message);
             problem.severity = severity;
+            if matches!(node.style(), Some(Style::Folded | Style::Literal)) {
+                problem = problem.help("indent the text below `>` or `|`");
+            }
             self.report(problem, path);
         }
     }

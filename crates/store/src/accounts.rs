@@ -1,6 +1,7 @@
 //! Accounts, their tokens, and failed logins.
 
 mod account_cache;
+mod identities;
 mod tokens;
 
 use std::time::Duration;
@@ -18,10 +19,10 @@ pub use account_cache::AccountsVersion;
 use account_cache::CachedAccount;
 pub use tokens::{ApiToken, NewToken};
 
-/// How long failed attempts are kept.
+/// How long failed logins are stored.
 const FAILURE_RETENTION: Duration = Duration::from_hours(24);
 
-/// Holds unless the account `$1` is the only administrator who can log in.
+/// SQL condition: the account `$1` is not the last administrator who can log in.
 const ADMIN_IS_LEFT: &str = "(role <> 'admin' OR active = 0 OR EXISTS (
     SELECT 1 FROM users other WHERE other.id <> $1 AND other.role = 'admin' AND other.active = 1
         AND other.deleted_at IS NULL))";
@@ -30,12 +31,11 @@ const ADMIN_IS_LEFT: &str = "(role <> 'admin' OR active = 0 OR EXISTS (
 #[derive(Clone, Copy, Debug)]
 pub struct Accounts<'a>(pub(crate) &'a Database);
 
-/// What a person may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// What is their own.
+    /// May use only their own data.
     User,
-    /// Everything.
+    /// May do everything on the server.
     Admin,
 }
 
@@ -49,29 +49,26 @@ impl Role {
     }
 }
 
-/// A person.
+/// A user account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Never given to another person.
+    /// Ids are never reused, not even after the account is deleted.
     pub id: i64,
     /// Trimmed and in lower case.
     pub email: String,
-    /// What they may do.
     pub role: Role,
-    /// Whether they may log in.
+    /// Whether the account may log in.
     pub active: bool,
-    /// When they came.
     pub created_at: Timestamp,
 }
 
 impl User {
-    /// Whether they may do everything.
     pub fn is_admin(&self) -> bool {
         self.role == Role::Admin
     }
 }
 
-/// Reads `id, email, role, active, created_at` from a column on.
+/// Reads `id, email, role, active, created_at`, starting at column `from`.
 fn user(row: &Row, from: usize) -> Result<User, StoreError> {
     let role = match row.text(from + 2)?.as_str() {
         "user" => Role::User,
@@ -91,14 +88,13 @@ fn normalize_email(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
-/// A failed attempt to log in that was noted.
+/// A recorded failed login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginFailure {
-    /// Identifies the note.
     pub id: String,
-    /// How many there are since a time, this one included.
+    /// Number of failures of the same key since the start of the window, this one included.
     pub count: u64,
-    /// When the first of them was.
+    /// Time of the first of these failures.
     pub first: Option<Timestamp>,
 }
 
@@ -117,12 +113,13 @@ async fn count_failures(
 }
 
 impl Accounts<'_> {
-    /// How accounts look from outside; nothing for a database on a server, which must be asked.
+    /// Returns a stamp that changes when any account changes. `None` for a database server, where
+    /// every request has to query the database.
     pub fn current_version(&self) -> Option<AccountsVersion> {
         self.0.people().current_version()
     }
 
-    /// Makes an account; `None` if the address belongs to another one that is not deleted.
+    /// Creates an account. Returns `None` if another account that is not deleted has the address.
     pub async fn create(
         &self,
         email: &str,
@@ -143,7 +140,7 @@ impl Accounts<'_> {
         row.map(|row| user(&row, 0)).transpose()
     }
 
-    /// The account of a number, unless it is deleted.
+    /// Returns an account by its id, unless it is deleted.
     pub async fn by_id(&self, id: i64) -> Result<Option<User>, StoreError> {
         let row = sql("SELECT id, email, role, active, created_at FROM users
              WHERE id = $1 AND deleted_at IS NULL")
@@ -153,7 +150,7 @@ impl Accounts<'_> {
         row.map(|row| user(&row, 0)).transpose()
     }
 
-    /// The account of an address with the hash of its password, unless it is deleted.
+    /// Returns an account and its password hash by email address, unless it is deleted.
     pub async fn by_email(&self, email: &str) -> Result<Option<(User, String)>, StoreError> {
         let row = sql("SELECT id, email, role, active, created_at, password_hash FROM users
              WHERE email = $1 AND deleted_at IS NULL")
@@ -163,7 +160,7 @@ impl Accounts<'_> {
         row.map(|row| Ok((user(&row, 0)?, row.text(5)?))).transpose()
     }
 
-    /// All accounts that are not deleted, newest first.
+    /// Returns all accounts that are not deleted, newest first.
     pub async fn list(&self) -> Result<Vec<User>, StoreError> {
         let rows = sql("SELECT id, email, role, active, created_at FROM users
              WHERE deleted_at IS NULL ORDER BY created_at DESC, id DESC")
@@ -172,7 +169,7 @@ impl Accounts<'_> {
         rows.iter().map(|row| user(row, 0)).collect()
     }
 
-    /// Whether there is an administrator who can log in.
+    /// Whether any administrator can log in.
     pub async fn has_admin(&self) -> Result<bool, StoreError> {
         let row = sql("SELECT id FROM users
              WHERE role = 'admin' AND active = 1 AND deleted_at IS NULL LIMIT 1")
@@ -181,8 +178,8 @@ impl Accounts<'_> {
         Ok(row.is_some())
     }
 
-    /// Starts a change that could take the rights of an administrator. Only one of them goes on at
-    /// a time: each must see whether another administrator is left.
+    /// Starts a transaction that may remove an administrator. Such transactions run one after the
+    /// other, so that each sees whether another administrator is left.
     async fn begin_change(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.0.begin().await?;
         if self.0.kind() == DatabaseKind::Postgres {
@@ -193,8 +190,9 @@ impl Accounts<'_> {
         Ok(transaction)
     }
 
-    /// Lets a person in or not; false if nothing changed, as for the last administrator. Signed tokens from before do not come
-    /// back with the account: whoever had stolen one would have it again.
+    /// Enables or disables an account. Returns false if nothing changed, for example because it is
+    /// the last administrator. Signed tokens issued before stay invalid after the account is
+    /// enabled again, because one of them may have been stolen.
     pub async fn set_active(&self, id: i64, active: bool) -> Result<bool, StoreError> {
         let mut transaction = self.begin_change().await?;
         let changed = built(format!(
@@ -211,7 +209,8 @@ impl Accounts<'_> {
         self.changed(changed == 1).await
     }
 
-    /// Changes what a person may do; false if nothing changed, as for the last administrator.
+    /// Changes the role of an account. Returns false if nothing changed, for example because it is
+    /// the last administrator.
     pub async fn set_role(&self, id: i64, role: Role) -> Result<bool, StoreError> {
         let mut transaction = self.begin_change().await?;
         let changed = built(format!(
@@ -226,8 +225,8 @@ impl Accounts<'_> {
         self.changed(changed == 1).await
     }
 
-    /// Changes a password. Tokens that were given out before end, those of programs included; false
-    /// if there is no such account.
+    /// Changes a password and revokes all tokens issued before, API tokens included. Returns false
+    /// if the account does not exist.
     pub async fn set_password(
         &self,
         by: &Actor,
@@ -249,8 +248,8 @@ impl Accounts<'_> {
         self.changed(changed == 1).await
     }
 
-    /// Marks an account as deleted and ends its tokens; its address is free again. False if nothing
-    /// changed, as for the last administrator.
+    /// Marks an account as deleted and revokes its tokens. The email address can be used again.
+    /// Returns false if nothing changed, for example because it is the last administrator.
     pub async fn delete(&self, by: &Actor, id: i64) -> Result<bool, StoreError> {
         let mut transaction = self.begin_change().await?;
         let changed = built(format!(
@@ -268,14 +267,14 @@ impl Accounts<'_> {
         self.changed(changed == 1).await
     }
 
-    /// Makes sure that a change is seen by everyone before it is acknowledged.
+    /// Invalidates the cached accounts of all processes before a change is acknowledged.
     async fn changed(&self, changed: bool) -> Result<bool, StoreError> {
         self.0.people().forget().await?;
         Ok(changed)
     }
 
-    /// The person of a signed token: unless the token is revoked, was issued before the last change
-    /// of the password, or the person is deleted.
+    /// Returns the account of a signed token; it may be disabled. Returns `None` if the token is
+    /// revoked or was issued before the last change of the password, or if the account is deleted.
     pub async fn of_token(
         &self,
         user_id: i64,
@@ -297,8 +296,8 @@ impl Accounts<'_> {
         Ok(holder.await?.map(|holder| holder.user))
     }
 
-    /// Ends a signed token; false if it had ended. The note is dropped when the token is over
-    /// anyway.
+    /// Revokes a signed token. Returns false if it was revoked already. The record is deleted after
+    /// the token has expired.
     pub async fn revoke(&self, token: &str, expires_at: Timestamp) -> Result<bool, StoreError> {
         let now = Timestamp::now();
         sql("DELETE FROM revoked_tokens WHERE expires_at <= $1")
@@ -317,7 +316,7 @@ impl Accounts<'_> {
         self.changed(added == 1).await
     }
 
-    /// Notes a failed attempt to log in. Of several that are noted at once, each has another count.
+    /// Records a failed login. Concurrent failures get different counts.
     pub async fn record_failure(
         &self,
         key: &str,
@@ -346,7 +345,7 @@ impl Accounts<'_> {
         Ok(LoginFailure { id, count, first })
     }
 
-    /// Forgets one failed attempt, which was none.
+    /// Deletes a recorded failure, for a login that turned out to be valid.
     pub async fn remove_failure(&self, id: &str) -> Result<(), StoreError> {
         sql("DELETE FROM login_failures WHERE id = $1")
             .text(id)
@@ -355,7 +354,7 @@ impl Accounts<'_> {
             .map(drop)
     }
 
-    /// The failed attempts since a time: how many, and when the first of them was.
+    /// Counts the failed logins since a time, and returns the time of the first one.
     pub async fn failures(
         &self,
         key: &str,
@@ -364,7 +363,7 @@ impl Accounts<'_> {
         count_failures(&mut *self.0.reader().acquire().await?, key, since).await
     }
 
-    /// Forgets failed attempts, after a good one.
+    /// Deletes the failed logins of a key after a successful login.
     pub async fn clear_failures(&self, key: &str) -> Result<(), StoreError> {
         sql("DELETE FROM login_failures WHERE name = $1")
             .text(key)

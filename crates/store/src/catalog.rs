@@ -1,39 +1,32 @@
-//! Repositories of the catalogue, as administrators configure them.
+//! The repositories of the catalog, which administrators configure.
 
 use crate::{
     Database, StoreError, Timestamp,
     sql::{Row, new_id, sql},
 };
 
-/// The sources of the catalogue of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogSources<'a>(pub(crate) &'a Database);
 
 /// A repository with skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogSource {
-    /// Its handle.
     pub id: String,
-    /// What people call it.
+    /// The label for users.
     pub label: String,
-    /// Where it is.
     pub repo_url: String,
-    /// A branch, a tag or a commit; the default branch if there is none.
+    /// A branch, tag or commit; `None` for the default branch.
     pub reference: Option<String>,
-    /// Whether it is offered.
+    /// Whether users can install from it.
     pub enabled: bool,
 }
 
-/// What is to be known of a repository.
+/// The fields of a [`CatalogSource`] that an administrator sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCatalogSource {
-    /// What people call it.
     pub label: String,
-    /// Where it is.
     pub repo_url: String,
-    /// A branch, a tag or a commit.
     pub reference: Option<String>,
-    /// Whether it is offered.
     pub enabled: bool,
 }
 
@@ -48,7 +41,7 @@ fn source(row: &Row) -> Result<CatalogSource, StoreError> {
 }
 
 impl CatalogSources<'_> {
-    /// All of them, oldest first.
+    /// Returns all repositories, oldest first.
     pub async fn list(&self) -> Result<Vec<CatalogSource>, StoreError> {
         let rows = sql("SELECT id, label, repo_url, reference, enabled FROM catalog_sources
              ORDER BY created_at, id")
@@ -57,7 +50,6 @@ impl CatalogSources<'_> {
         rows.iter().map(source).collect()
     }
 
-    /// One of them.
     pub async fn get(&self, id: &str) -> Result<Option<CatalogSource>, StoreError> {
         let row = sql("SELECT id, label, repo_url, reference, enabled FROM catalog_sources
              WHERE id = $1")
@@ -67,7 +59,6 @@ impl CatalogSources<'_> {
         row.as_ref().map(source).transpose()
     }
 
-    /// Adds one.
     pub async fn add(&self, new: &NewCatalogSource) -> Result<CatalogSource, StoreError> {
         let row = sql("INSERT INTO catalog_sources (id, label, repo_url, reference, enabled,
                 created_at)
@@ -84,7 +75,7 @@ impl CatalogSources<'_> {
         source(&row)
     }
 
-    /// Replaces what is known of one; `None` if there is none.
+    /// Replaces the fields of a repository. Returns `None` if it does not exist.
     pub async fn replace(
         &self,
         id: &str,
@@ -103,7 +94,7 @@ impl CatalogSources<'_> {
         row.as_ref().map(source).transpose()
     }
 
-    /// Removes one; skills that came from it stay. False if there is none.
+    /// Removes a repository; installed skills stay. Returns false if it does not exist.
     pub async fn remove(&self, id: &str) -> Result<bool, StoreError> {
         let removed =
             sql("DELETE FROM catalog_sources WHERE id = $1").text(id).run(self.0.writer()).await?;

@@ -36,7 +36,6 @@ const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// SQLite cannot use a disk with less free space, and reports that as an I/O error.
 const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
-/// The kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseKind {
     /// A file, in WAL mode.
@@ -272,6 +271,17 @@ impl Database {
             },
         )
         .await
+    }
+
+    /// An SQL expression for the time of the database in microseconds, for what processes compare
+    /// whose clocks differ.
+    pub(crate) fn clock(&self) -> &'static str {
+        match self.kind {
+            DatabaseKind::Sqlite => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            DatabaseKind::Postgres => {
+                "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
+            }
+        }
     }
 
     pub(crate) fn vectors(&self) -> VectorSearch {

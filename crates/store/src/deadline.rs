@@ -1,18 +1,17 @@
-//! Timeouts of database statements.
-//!
-//! A database that hangs is as bad as one that is down: nobody waits for it without an end.
+//! Timeouts of database statements, so that a database that hangs cannot block requests forever.
 
 use std::{future::Future, time::Duration};
 
 use crate::StoreError;
 
-/// One statement, with the wait for a connection. In SQLite that alone may take 40 seconds.
+/// Timeout of one statement, including the wait for a connection, which alone may take 40 seconds
+/// in SQLite.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What a connection may take to show that it can be used again.
+/// Timeout of the check whether a used connection can return to the pool.
 pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Waits for the database, but not longer than `limit`.
+/// Runs a database operation with a timeout.
 pub(crate) async fn within<T, E: Into<StoreError>>(
     limit: Duration,
     answer: impl Future<Output = Result<T, E>>,

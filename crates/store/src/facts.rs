@@ -1,46 +1,44 @@
-//! What is known of a skill besides its files: whether it is offered, where it came from, and when
-//! it was used.
+//! Data about skills that is not in their files: whether they are enabled, where they came from,
+//! and when they were last used.
 
 use std::collections::HashMap;
 
 use savoir_skill::dialect::personal_agent::{Lifecycle, Provenance};
 
 use crate::{
-    Database, StoreError, Timestamp,
-    sql::{Row, built, damaged, sql},
+    Database, DatabaseKind, StoreError, Timestamp,
+    sql::{Row, Sql, built, damaged, sql},
 };
 
-/// What is known of the skills of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct SkillFactsTable<'a>(pub(crate) &'a Database);
 
-/// What is known of a skill.
+/// The stored data about a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFacts {
-    /// Whose the skill was when this was noted. See [`SkillFacts::holding`] for another's.
+    /// The owner of the skill when the row was written. If the owner changed since, use
+    /// [`SkillFacts::for_owner`].
     pub owner: Option<String>,
-    /// Whether somebody wants it to be offered.
+    /// Whether the skill is offered to models.
     pub enabled: bool,
-    /// Whether somebody wants it to be seen first, and kept as it is.
+    /// Whether the user pinned the skill: it is listed first and does not age.
     pub pinned: bool,
-    /// Where it came from.
+    /// Where the skill came from.
     pub source: Provenance,
-    /// Which one there.
+    /// Its id at the source.
     pub source_id: Option<String>,
-    /// In which version.
+    /// Its version at the source.
     pub source_version: Option<String>,
-    /// The digest of what came from there, to tell what was changed since.
+    /// The digest of the imported content, to detect local changes.
     pub digest: Option<String>,
-    /// When it was used last.
     pub last_used: Option<Timestamp>,
-    /// When it last became active by other means than being used.
+    /// When it last became active for another reason than being used.
     pub active_since: Timestamp,
-    /// How alive it is.
     pub lifecycle: Lifecycle,
 }
 
 impl SkillFacts {
-    /// A skill that somebody wrote: what holds where nothing is noted.
+    /// The defaults for a skill without a row: written here, enabled and active.
     pub fn authored(owner: Option<String>, since: Timestamp) -> Self {
         Self {
             owner,
@@ -56,10 +54,10 @@ impl SkillFacts {
         }
     }
 
-    /// What holds for a skill of an owner: what was noted of it, or that somebody wrote it here.
-    /// What was noted while it had another owner never lets it be more than it says: one that waits
-    /// for somebody to look at it goes on waiting.
-    pub fn holding(noted: Option<&Self>, owner: Option<String>, since: Timestamp) -> Self {
+    /// Returns the data that applies to a skill: the stored row, or the defaults if there is none.
+    /// A row of a previous owner counts only for `enabled`, so that a skill that awaits approval
+    /// stays disabled.
+    pub fn for_owner(noted: Option<&Self>, owner: Option<String>, since: Timestamp) -> Self {
         match noted {
             Some(noted) if noted.owner == owner => noted.clone(),
             Some(noted) => Self { enabled: noted.enabled, ..Self::authored(owner, since) },
@@ -67,12 +65,19 @@ impl SkillFacts {
         }
     }
 
-    /// Whether a model is told of it.
+    /// Whether the skill is offered to models.
     pub fn is_offered(&self) -> bool {
         self.enabled && self.lifecycle.is_enabled()
     }
 
-    /// Since when nobody used it, if its file was written last at a time.
+    /// Whether both say the same about what a user or an import decides: all but the times and
+    /// the lifecycle.
+    fn is_same_decision(&self, other: &Self) -> bool {
+        let Self { last_used, active_since, lifecycle, .. } = *other;
+        Self { last_used, active_since, lifecycle, ..self.clone() } == *other
+    }
+
+    /// Returns since when the skill is unused, given when its file was last written.
     pub fn idle_since(&self, written: Timestamp) -> Timestamp {
         self.last_used.unwrap_or(written).max(self.active_since).max(written)
     }
@@ -128,56 +133,88 @@ fn facts(row: &Row) -> Result<(String, SkillFacts), StoreError> {
     Ok((row.text(0)?, facts))
 }
 
+/// Stores the row of a skill, in place of an earlier one.
+fn upsert(name: &str, facts: &SkillFacts) -> Sql {
+    sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source, source_id,
+            source_version, digest, last_used, active_since, lifecycle)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, enabled = excluded.enabled,
+            pinned = excluded.pinned, source = excluded.source,
+            source_id = excluded.source_id, source_version = excluded.source_version,
+            digest = excluded.digest, last_used = excluded.last_used,
+            active_since = excluded.active_since, lifecycle = excluded.lifecycle")
+    .text(name)
+    .maybe_text(facts.owner.as_deref())
+    .number(i64::from(facts.enabled))
+    .number(i64::from(facts.pinned))
+    .text(source_word(facts.source))
+    .maybe_text(facts.source_id.as_deref())
+    .maybe_text(facts.source_version.as_deref())
+    .maybe_text(facts.digest.as_deref())
+    .maybe_time(facts.last_used)
+    .time(facts.active_since)
+    .text(lifecycle_word(facts.lifecycle))
+}
+
 impl SkillFactsTable<'_> {
-    /// What is noted of a skill.
     pub async fn get(&self, name: &str) -> Result<Option<SkillFacts>, StoreError> {
         let text = format!("{COLUMNS} WHERE name = $1");
         let row = built(text).text(name).optional(self.0.reader()).await?;
         Ok(row.as_ref().map(facts).transpose()?.map(|(_, facts)| facts))
     }
 
-    /// What is noted of all skills, by their names.
+    /// Returns the rows of all skills by name.
     pub async fn all(&self) -> Result<HashMap<String, SkillFacts>, StoreError> {
         let rows = built(COLUMNS.to_owned()).all(self.0.reader()).await?;
         rows.iter().map(facts).collect()
     }
 
-    /// Since when anything is noted.
-    pub async fn begun(&self) -> Result<Timestamp, StoreError> {
+    /// Returns the time from which usage was recorded.
+    pub async fn recorded_since(&self) -> Result<Timestamp, StoreError> {
         let row = sql("SELECT applied_at FROM schema_versions WHERE version = 6")
             .optional(self.0.reader())
             .await?;
         row.map_or_else(|| Ok(Timestamp::now()), |row| row.time(0))
     }
 
-    /// Notes all that is known of a skill, in place of what was noted.
+    /// Replaces the row of a skill.
     pub async fn put(&self, name: &str, facts: &SkillFacts) -> Result<(), StoreError> {
-        sql("INSERT INTO skill_facts (name, owner, enabled, pinned, source, source_id,
-                source_version, digest, last_used, active_since, lifecycle)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-             ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, enabled = excluded.enabled,
-                pinned = excluded.pinned, source = excluded.source,
-                source_id = excluded.source_id, source_version = excluded.source_version,
-                digest = excluded.digest, last_used = excluded.last_used,
-                active_since = excluded.active_since, lifecycle = excluded.lifecycle")
-        .text(name)
-        .maybe_text(facts.owner.as_deref())
-        .number(i64::from(facts.enabled))
-        .number(i64::from(facts.pinned))
-        .text(source_word(facts.source))
-        .maybe_text(facts.source_id.as_deref())
-        .maybe_text(facts.source_version.as_deref())
-        .maybe_text(facts.digest.as_deref())
-        .maybe_time(facts.last_used)
-        .time(facts.active_since)
-        .text(lifecycle_word(facts.lifecycle))
-        .run(self.0.writer())
-        .await
-        .map(drop)
+        upsert(name, facts).run(self.0.writer()).await.map(drop)
     }
 
-    /// Notes that a skill is used now, which makes it active again. `otherwise` is noted if nothing
-    /// was. Whoever disables a skill meanwhile has the last word.
+    /// Replaces the row of a skill, or deletes it, if nobody changed since what a user or an import
+    /// decides; else returns false. For a writer that may have lost its lock meanwhile.
+    pub async fn replace_if(
+        &self,
+        name: &str,
+        expected: &SkillFacts,
+        new: Option<&SkillFacts>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        let lock = match self.0.kind() {
+            DatabaseKind::Sqlite => "",
+            DatabaseKind::Postgres => "FOR UPDATE",
+        };
+        let row = built(format!("{COLUMNS} WHERE name = $1 {lock}"))
+            .text(name)
+            .optional(&mut *transaction)
+            .await?;
+        let there = row.as_ref().map(facts).transpose()?.map(|(_, there)| there);
+        if !there.is_some_and(|there| there.is_same_decision(expected)) {
+            return Ok(false);
+        }
+        if let Some(new) = new {
+            upsert(name, new).run(&mut *transaction).await?;
+        } else {
+            let delete = sql("DELETE FROM skill_facts WHERE name = $1");
+            delete.text(name).run(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// Records that a skill was used, which makes it active again. `otherwise` is stored if there
+    /// is no row. If the skill is disabled at the same time, it stays disabled.
     pub async fn used(&self, name: &str, otherwise: &SkillFacts) -> Result<(), StoreError> {
         let now = Timestamp::now();
         let noted = sql("UPDATE skill_facts SET last_used = $2, lifecycle = 'active'
@@ -195,8 +232,8 @@ impl SkillFactsTable<'_> {
         Ok(())
     }
 
-    /// Notes how alive a skill is whose owner is another than what was noted tells. Nothing
-    /// changes, and false is told, if there is no such note or the skill is disabled.
+    /// Replaces the row of a previous owner. Returns false without a change if there is no such row
+    /// or the skill is disabled.
     pub async fn adopt_for_owner(
         &self,
         name: &str,
@@ -219,7 +256,7 @@ impl SkillFactsTable<'_> {
         Ok(taken == 1)
     }
 
-    /// The names of a person's skills that came from one place, sorted.
+    /// Returns the names of a user's skills from one source, sorted.
     pub async fn names_imported_from(
         &self,
         owner: Option<&str>,
@@ -236,9 +273,9 @@ impl SkillFactsTable<'_> {
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Changes how alive a skill is, unless it was used since somebody looked; false if so.
-    /// All of `aged` is noted if nothing was.
-    pub async fn age(
+    /// Changes the lifecycle of a skill, unless it was used since `seen` was read; then it returns
+    /// false. If there was no row, all of `aged` is stored.
+    pub async fn update_lifecycle(
         &self,
         name: &str,
         seen: Option<&SkillFacts>,
@@ -276,7 +313,7 @@ impl SkillFactsTable<'_> {
         Ok(inserted == 1)
     }
 
-    /// Follows a skill that has another name now. What was noted of that name is gone.
+    /// Moves the row of a renamed skill, and replaces a row of the new name.
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let mut transaction = self.0.begin().await?;
         sql("DELETE FROM skill_facts WHERE name = $1").text(to).run(&mut *transaction).await?;
@@ -285,11 +322,17 @@ impl SkillFactsTable<'_> {
             .text(to)
             .run(&mut *transaction)
             .await?;
+        sql("DELETE FROM skill_versions WHERE skill = $1").text(to).run(&mut *transaction).await?;
+        sql("UPDATE skill_versions SET skill = $2 WHERE skill = $1")
+            .text(from)
+            .text(to)
+            .run(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         Ok(())
     }
 
-    /// Follows a skill that has another owner now.
+    /// Sets the owner after a skill was transferred.
     pub async fn set_owner(&self, name: &str, owner: Option<&str>) -> Result<(), StoreError> {
         sql("UPDATE skill_facts SET owner = $2 WHERE name = $1")
             .text(name)
@@ -299,7 +342,7 @@ impl SkillFactsTable<'_> {
             .map(drop)
     }
 
-    /// Forgets what was noted of a skill.
+    /// Deletes the row of a skill.
     pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
         sql("DELETE FROM skill_facts WHERE name = $1")
             .text(name)

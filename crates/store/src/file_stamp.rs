@@ -6,10 +6,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Two changes within this time may leave the same times at a file.
+/// Two changes within this time may leave the same modification time.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(100);
 
-/// What changes when a file does.
+/// Metadata of a file that differs after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     device: u64,
@@ -30,7 +30,7 @@ impl FileStamp {
         }
     }
 
-    /// Whether the next change will be seen: the last one is long enough ago.
+    /// Whether the last change is old enough that the next one will change the stamp.
     pub(crate) fn is_settled(&self) -> bool {
         let (seconds, nanos) = self.changed.max(self.modified);
         let changed = u64::try_from(seconds).unwrap_or(0);

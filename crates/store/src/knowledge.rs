@@ -14,51 +14,44 @@ use crate::{
     sql::{Row, damaged, new_id, sql},
 };
 
-/// The knowledge of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Knowledge<'a>(pub(crate) &'a Database);
 
-/// A knowledge base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnowledgeBase {
     /// A UUID.
     pub id: String,
-    /// What people call it.
     pub name: String,
-    /// Who made it.
+    /// The user who created it.
     pub user_id: Option<i64>,
-    /// How many documents it has.
     pub document_count: u64,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// Identity of the embedder whose vectors it holds; `None` before the first, or without
-    /// vectors.
+    /// Identifier of the embedding model of the stored vectors; `None` if there are none.
     pub embedder: Option<String>,
-    /// The size of its passages, if it was chosen.
+    /// The chunk size, if the user chose one.
     pub chunk_size: Option<ChunkSize>,
-    /// Whether its documents are still split by another size.
+    /// Whether documents are still split with an earlier chunk size.
     pub stale: bool,
 }
 
-/// The size of the passages of a knowledge base.
+/// The size of the chunks of a knowledge base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkSize {
-    /// Maximum tokens of a passage.
+    /// Maximum tokens of a chunk.
     pub tokens: u64,
-    /// Maximum tokens that a passage repeats from the one before.
+    /// Maximum tokens that a chunk repeats from the previous one.
     pub overlap: u64,
 }
 
-/// How far a document or a task is.
+/// The status of a document or of an indexing task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexingStatus {
-    /// Waits for a worker.
+    /// Waiting for a worker.
     Pending,
-    /// A worker is at it.
+    /// A worker is indexing it.
     Processing,
-    /// Done.
     Completed,
-    /// It cannot be done.
+    /// Indexing failed.
     Failed,
 }
 
@@ -84,105 +77,92 @@ fn status(word: &str) -> Result<IndexingStatus, StoreError> {
     })
 }
 
-/// A document of a knowledge base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     /// A UUID.
     pub id: String,
-    /// The knowledge base.
     pub kb_id: String,
-    /// Its name, as it was uploaded.
+    /// The file name of the upload.
     pub filename: String,
-    /// How far it is.
     pub status: IndexingStatus,
-    /// Why it failed.
+    /// Why indexing failed.
     pub error: Option<String>,
     /// In bytes.
     pub file_size: u64,
-    /// When it was uploaded.
     pub created_at: Timestamp,
 }
 
-/// A document that is to be kept. Its bytes lie in the storage.
+/// A new document. Its bytes are in the storage.
 #[derive(Clone, Debug)]
 pub struct NewDocument<'a> {
     /// A UUID.
     pub id: &'a str,
-    /// The knowledge base.
     pub kb_id: &'a str,
-    /// Its name.
     pub filename: &'a str,
     /// In bytes.
     pub file_size: u64,
 }
 
-/// Work on a document.
+/// A task that indexes a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexingTask {
     /// A UUID.
     pub id: String,
-    /// The document.
     pub doc_id: String,
-    /// Its knowledge base.
     pub kb_id: String,
-    /// How far it is.
     pub status: IndexingStatus,
-    /// 0 to 100.
+    /// In percent.
     pub progress: u8,
-    /// When it was asked for.
+    /// When the task was created.
     pub started_at: Timestamp,
-    /// Why it failed.
+    /// Why indexing failed.
     pub error: Option<String>,
 }
 
-/// A task that a worker has taken, with its document.
+/// A task that a worker has claimed, with its document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedTask {
-    /// The task.
     pub task: IndexingTask,
-    /// Its document.
     pub document: Document,
-    /// How often it was taken, this time included. A document that kills its worker stops being
-    /// tried.
+    /// How often the task was claimed, this time included. A document that crashes its worker is
+    /// given up after some attempts.
     pub attempt: u32,
 }
 
-/// A part of a document, as it is found.
+/// A chunk of a document, the unit of search results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
     /// `<doc>_chunk_<n>`.
     pub id: String,
-    /// The document.
     pub doc_id: String,
-    /// Its place in the document, from 0.
+    /// Position in the document, from 0.
     pub index: u64,
-    /// Its words.
     pub text: String,
-    /// How many tokens it has.
+    /// Number of tokens.
     pub size: u64,
-    /// Its vector.
+    /// The embedding vector, if it was loaded.
     pub embedding: Option<Vec<f32>>,
 }
 
-/// Something that was found. Its chunk has no vector.
+/// A search result. Its chunk has no vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkHit {
-    /// What was found.
     pub chunk: Chunk,
-    /// For words: BM25 or the like, higher is better. For vectors: the cosine.
+    /// For full-text search: BM25 or similar, higher is better. For vector search: the cosine
+    /// similarity.
     pub score: f64,
 }
 
 /// How vectors are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorSearch {
-    /// One after the other.
+    /// By comparing with every vector in memory.
     Scan,
-    /// By pgvector, in the database.
+    /// By pgvector in the database.
     Pgvector,
 }
 
-/// What [`base`] reads.
+/// The columns that [`base`] reads.
 macro_rules! base_columns {
     () => {
         "SELECT id, name, user_id, created_at, embedder,
@@ -224,9 +204,9 @@ fn document(row: &Row) -> Result<Document, StoreError> {
     })
 }
 
-/// Marks that the chunks of a base change, and keeps others from changing them until the end of the
-/// transaction; false if there is no such base. Transactions lock the base first, then the
-/// document, then the task: two that did it in another order would wait for each other.
+/// Increments the generation of a base and locks its row until the end of the transaction. Returns
+/// false if there is no such base. To avoid deadlocks, transactions lock the base first, then the
+/// document, then the task.
 async fn touch(connection: &mut AnyConnection, kb_id: &str) -> Result<bool, StoreError> {
     let touched = sql("UPDATE bases SET generation = generation + 1 WHERE id = $1")
         .text(kb_id)
@@ -235,7 +215,7 @@ async fn touch(connection: &mut AnyConnection, kb_id: &str) -> Result<bool, Stor
     Ok(touched == 1)
 }
 
-/// Forgets whose vectors a base holds if it holds none.
+/// Clears the embedder of a base that has no vectors left, so that another one can be used.
 async fn forget_embedder(connection: &mut AnyConnection, kb_id: &str) -> Result<(), StoreError> {
     sql("UPDATE bases SET embedder = NULL
          WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM vectors WHERE kb_id = $1)")
@@ -246,7 +226,7 @@ async fn forget_embedder(connection: &mut AnyConnection, kb_id: &str) -> Result<
 }
 
 impl Knowledge<'_> {
-    /// Makes a knowledge base.
+    /// Creates a knowledge base.
     pub async fn create(
         &self,
         name: &str,
@@ -264,7 +244,7 @@ impl Knowledge<'_> {
         base(&row)
     }
 
-    /// All knowledge bases, newest first.
+    /// Returns all knowledge bases, newest first.
     pub async fn list(&self) -> Result<Vec<KnowledgeBase>, StoreError> {
         let rows = sql(concat!(base_columns!(), "ORDER BY created_at DESC, id DESC"))
             .all(self.0.reader())
@@ -272,7 +252,6 @@ impl Knowledge<'_> {
         rows.iter().map(base).collect()
     }
 
-    /// The knowledge base of an id.
     pub async fn get(&self, id: &str) -> Result<Option<KnowledgeBase>, StoreError> {
         let row = sql(concat!(base_columns!(), "WHERE id = $1"))
             .text(id)
@@ -281,7 +260,8 @@ impl Knowledge<'_> {
         row.as_ref().map(base).transpose()
     }
 
-    /// The knowledge base of an id or else of a name: the one of `user_id` first, then the oldest.
+    /// Finds a knowledge base by id or by name. If several have the name, prefers one of `user_id`,
+    /// then the oldest.
     pub async fn resolve(
         &self,
         id_or_name: &str,
@@ -301,8 +281,8 @@ impl Knowledge<'_> {
         row.as_ref().map(base).transpose()
     }
 
-    /// Changes the name or the size of passages; `None` if there is no such base. Documents that
-    /// are already split stay as they are until [`Self::index_again`].
+    /// Changes the name or the chunk size. Returns `None` if there is no such base. Documents that
+    /// are already split keep their chunks until [`Self::index_again`].
     pub async fn update(
         &self,
         id: &str,
@@ -327,8 +307,8 @@ impl Knowledge<'_> {
         self.get(id).await
     }
 
-    /// Forgets the vectors of a base and lets all its documents be indexed again; gives the number
-    /// of documents. Until then the old passages are found by their words.
+    /// Deletes the vectors of a base and queues all its documents for indexing. Returns the number
+    /// of documents. Until they are indexed, full-text search finds the old chunks.
     pub async fn index_again(&self, id: &str) -> Result<u64, StoreError> {
         let mut transaction = self.0.begin().await?;
         if !touch(&mut transaction, id).await? {
@@ -337,21 +317,24 @@ impl Knowledge<'_> {
         sql("DELETE FROM vectors WHERE kb_id = $1").text(id).run(&mut *transaction).await?;
         forget_embedder(&mut transaction, id).await?;
         sql("UPDATE bases SET stale = 0 WHERE id = $1").text(id).run(&mut *transaction).await?;
+        let documents = sql("SELECT id FROM documents WHERE kb_id = $1 ORDER BY created_at, id")
+            .text(id)
+            .all(&mut *transaction)
+            .await?;
+        for document in &documents {
+            tasks::ensure_task(&mut transaction, id, &document.text(0)?).await?;
+        }
         transaction.commit().await?;
         self.0.cache().forget(id);
-        let documents = self.documents(id).await?;
-        for document in &documents {
-            self.add_task(id, &document.id).await?;
-        }
         Ok(documents.len() as u64)
     }
 
-    /// Removes a knowledge base with all that is in it; gives the ids of its documents, whose bytes
-    /// are to be removed from the storage.
+    /// Deletes a knowledge base with its documents. Returns the ids of the documents, whose bytes
+    /// the caller must delete from the storage.
     pub async fn delete(&self, id: &str) -> Result<Option<Vec<String>>, StoreError> {
         let mut transaction = self.0.begin().await?;
         if self.0.kind() == DatabaseKind::Postgres {
-            // No document is added behind the back of the list below.
+            // The row lock prevents another process from adding a document while the ids are read.
             sql("SELECT id FROM bases WHERE id = $1 FOR UPDATE")
                 .text(id)
                 .run(&mut *transaction)
@@ -371,7 +354,7 @@ impl Knowledge<'_> {
         rows.iter().map(|row| row.text(0)).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The documents of a knowledge base, newest first.
+    /// Returns the documents of a knowledge base, newest first.
     pub async fn documents(&self, kb_id: &str) -> Result<Vec<Document>, StoreError> {
         let rows = sql("SELECT id, kb_id, filename, status, error, file_size, created_at
              FROM documents WHERE kb_id = $1 ORDER BY created_at DESC, id DESC")
@@ -381,8 +364,7 @@ impl Knowledge<'_> {
         rows.iter().map(document).collect()
     }
 
-    /// The passages of a document in order, at most `limit` after the first `offset`; and how many
-    /// there are.
+    /// Returns a page of a document's chunks in order, and how many chunks it has.
     pub async fn chunks(
         &self,
         kb_id: &str,
@@ -407,7 +389,6 @@ impl Knowledge<'_> {
         Ok((rows.iter().map(chunks::chunk).collect::<Result<_, _>>()?, total))
     }
 
-    /// A document.
     pub async fn document(&self, kb_id: &str, id: &str) -> Result<Option<Document>, StoreError> {
         let row = sql("SELECT id, kb_id, filename, status, error, file_size, created_at
              FROM documents WHERE kb_id = $1 AND id = $2")
@@ -418,7 +399,7 @@ impl Knowledge<'_> {
         row.as_ref().map(document).transpose()
     }
 
-    /// Removes a document with its chunks, from every index; false if there is none.
+    /// Deletes a document with its chunks from all indexes. Returns false if it does not exist.
     pub async fn delete_document(&self, kb_id: &str, id: &str) -> Result<bool, StoreError> {
         let mut transaction = self.0.begin().await?;
         if !touch(&mut transaction, kb_id).await? {

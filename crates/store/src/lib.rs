@@ -1,13 +1,13 @@
 //! Stores data in SQLite or PostgreSQL, and files in local folders or S3.
 //!
-//! - [`Database`] is either database behind the same functions. Opening it runs the migrations. Its
+//! - [`Database`] offers the same functions for both databases. Opening it runs the migrations. Its
 //!   parts: [`Accounts`], [`Settings`], [`RateLimits`], [`Sessions`], [`Knowledge`], [`Workflows`],
 //!   [`Runs`], [`Usage`], [`Leases`], [`SkillFactsTable`], [`CatalogSources`].
 //! - [`Storage`] stores bytes under keys, in a folder or a bucket.
 //! - [`registry`] stores published packages, in both of them.
 //! - [`SkillFiles`] stores skills as plain files, `skills/{name}/SKILL.md`.
 //!
-//! Processes hold no persistent state: several can share a database and a bucket.
+//! Processes keep no state of their own, so several can share a database and a bucket.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ pub mod registry;
 mod runs;
 mod sessions;
 mod settings;
+mod skill_versions;
 mod skills;
 mod sql;
 mod storage;
@@ -45,13 +46,14 @@ pub use knowledge::{
     Chunk, ChunkHit, ChunkSize, ClaimedTask, Document, IndexingStatus, IndexingTask, Knowledge,
     KnowledgeBase, NewDocument, VectorSearch,
 };
-pub use leases::{Lease, Leases};
+pub use leases::{HeldLease, Lease, Leases};
 pub use password::{PasswordHash, hash_password, verify_password};
 pub use quota::{QuotaReached, Quotas, check_quota};
 pub use rate_limits::{RateCount, RateLimits};
 pub use runs::{Run, RunEnd, RunFilter, RunKind, RunState, Runs};
 pub use sessions::{Session, SessionMessage, SessionSummary, Sessions, Speaker};
 pub use settings::{Settings, SigningKey};
+pub use skill_versions::SkillVersion;
 pub use skills::{
     Resource, ResourceEntry, SkillFile, SkillFiles, WriteError, name_of_key, owner_key,
 };

@@ -1,7 +1,7 @@
 //! Migrates the database to the current schema.
 //!
-//! Forward only. Several processes may start at once: one does the work under a lock, the others
-//! find it done.
+//! There are no down migrations. If several processes start at the same time, one migrates under an
+//! advisory lock, and the others wait and find nothing to do.
 
 use savoir_skill::digest::sha256_hex;
 use sqlx::{AnyConnection, AssertSqlSafe, raw_sql};
@@ -17,7 +17,7 @@ struct Migration {
     postgres: &'static str,
 }
 
-/// A migration with one text for both databases, or with `each` a text for each of them.
+/// A migration with one SQL text for both databases, or with `each` one for each.
 macro_rules! migration {
     ($version:literal $file:literal) => {
         Migration {
@@ -51,6 +51,10 @@ const MIGRATIONS: &[Migration] = &[
     migration!(13 "0013_workflow_versions"),
     migration!(14 "0014_base_settings"),
     migration!(15 "0015_run_models"),
+    migration!(16 each "0016_attestations"),
+    migration!(17 "0017_skill_versions"),
+    migration!(18 "0018_account_identities"),
+    migration!(19 "0019_removed_attestations"),
 ];
 
 impl Migration {
@@ -66,13 +70,13 @@ impl Migration {
     }
 }
 
-/// Brings a database up to date, and tells how its vectors are searched.
+/// Runs the pending migrations, and returns how vectors are searched.
 pub(crate) async fn migrate(database: &Database) -> Result<VectorSearch, StoreError> {
     let kind = database.kind();
     let mut transaction = database.begin().await?;
     let connection = &mut *transaction;
     if kind == DatabaseKind::Postgres {
-        // Any number, as long as no one else on this database uses it.
+        // An arbitrary number for this advisory lock, which nothing else in the database uses.
         sql("SELECT 1 FROM pg_advisory_xact_lock(8391604517)").run_to_end(&mut *connection).await?;
     }
     sql("CREATE TABLE IF NOT EXISTS schema_versions (

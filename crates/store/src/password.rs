@@ -7,15 +7,17 @@ use tokio::sync::Semaphore;
 
 use crate::StoreError;
 
-/// Each hash takes 19 MiB; a crowd that logs in waits instead of taking all memory.
+/// Each hash takes 19 MiB. Limiting concurrent hashes keeps a burst of logins from exhausting
+/// memory.
 static CONCURRENT_HASHES: Semaphore = Semaphore::const_new(4);
 
-/// The memory of hashes that are done, for the next ones. What is given back would stay with
-/// whichever thread had it, and there are many.
+/// Buffers for reuse by the next hashes. If they were freed, the allocator would keep them per
+/// thread, and there are many blocking threads.
 static SPARE_BLOCKS: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
 
-/// What a password is compared with where there is no account. It is the hash of nothing known.
-const DUMMY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm8gc2FsdCBpcyBuZWVkZWQ\
+/// The hash that is verified if the account does not exist or has no password. It matches no known
+/// password.
+pub(crate) const UNMATCHED_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm8gc2FsdCBpcyBuZWVkZWQ\
     $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The hash of a password in the PHC string format.
@@ -27,12 +29,12 @@ pub async fn hash_password(password: &str) -> Result<PasswordHash, StoreError> {
     on_a_thread(move || hash(&password)).await
 }
 
-/// Whether a password is the one that was hashed. With no hash, as long as with one: a stranger
-/// does not learn which accounts there are.
+/// Whether a password matches a hash. Without a hash it takes equally long, so that the timing does
+/// not reveal which accounts exist.
 pub async fn verify_password(password: &str, hash: Option<&str>) -> Result<bool, StoreError> {
     let (password, hash) = (password.to_owned(), hash.map(ToOwned::to_owned));
     on_a_thread(move || {
-        let matches = verify(&password, hash.as_deref().unwrap_or(DUMMY_HASH))?;
+        let matches = verify(&password, hash.as_deref().unwrap_or(UNMATCHED_HASH))?;
         Ok(matches && hash.is_some())
     })
     .await
@@ -41,7 +43,7 @@ pub async fn verify_password(password: &str, hash: Option<&str>) -> Result<bool,
 async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    // Held by the work, which goes on when its caller is gone.
+    // The task owns the permit, because it continues after the caller is cancelled.
     let permit = CONCURRENT_HASHES.acquire().await.map_err(|error| failed(&error))?;
     let work = move || {
         let _permit = permit;
@@ -50,7 +52,7 @@ async fn on_a_thread<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))?
 }
 
-/// OWASP: 19 MiB, two passes, one lane.
+/// The parameters that OWASP recommends: 19 MiB, two passes, one lane.
 fn params() -> Params {
     Params::new(19 * 1024, 2, 1, None).unwrap_or_default()
 }
@@ -82,7 +84,7 @@ fn verify(password: &str, hash: &str) -> Result<bool, StoreError> {
     };
     let mut output = vec![0; expected.len()];
     fill(&params, password, salt.as_ref(), &mut output)?;
-    // Compares in a time that does not depend on the bytes.
+    // This comparison takes constant time.
     Ok(phc::Output::new(&output).is_ok_and(|output| output == *expected))
 }
 

@@ -1,28 +1,29 @@
 //! Quotas of accounts.
 //!
-//! What is there is counted in the transaction that adds something, from indexes: a counter of its
-//! own could go wrong. No more is counted than may be there.
+//! Usage is counted in the transaction that adds something. There is no stored counter, because it
+//! could become wrong. Counting is cheap: it uses indexes, and an account has at most as many rows
+//! as its quota.
 
 use sqlx::AnyConnection;
 use thiserror::Error;
 
 use crate::{Database, DatabaseKind, StoreError, sql::sql};
 
-/// How much one account may keep; 0 is no limit. Administrators have none.
+/// Limits for one account; 0 means unlimited. They do not apply to administrators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
-    /// Personal skills.
+    /// Maximum personal skills.
     pub skills: u64,
-    /// Documents in all knowledge bases.
+    /// Maximum documents in all knowledge bases.
     pub documents: u64,
-    /// Versions in the registry.
+    /// Maximum published versions.
     pub versions: u64,
-    /// Bytes of documents and of archives in the registry together.
+    /// Maximum bytes of documents and published archives together.
     pub bytes: u64,
 }
 
 impl Quotas {
-    /// No limit at all.
+    /// No limits.
     pub const NONE: Self = Self { skills: 0, documents: 0, versions: 0, bytes: 0 };
 }
 
@@ -32,7 +33,7 @@ impl Default for Quotas {
     }
 }
 
-/// An account has as much as it may have.
+/// An account has reached a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "this account has {used} of {most} {what}{}; remove some, or ask an administrator of the server to \
@@ -40,22 +41,22 @@ impl Default for Quotas {
     with(*added)
 )]
 pub struct QuotaReached {
-    /// What there would be too much of.
+    /// The kind of thing, for the message.
     pub what: &'static str,
-    /// How much there is.
+    /// Current usage.
     pub used: u64,
-    /// How much there may be.
+    /// The limit.
     pub most: u64,
     /// How much was to be added.
     pub added: u64,
 }
 
-/// One more thing goes without saying.
+/// Describes the addition; empty for a single item.
 fn with(added: u64) -> String {
     if added > 1 { format!(", and this has {added}") } else { String::new() }
 }
 
-/// Whether something can be added to what there is.
+/// Fails if adding something would exceed a quota.
 pub fn check_quota(
     what: &'static str,
     used: u64,
@@ -68,14 +69,14 @@ pub fn check_quota(
     Err(QuotaReached { what, used, most, added })
 }
 
-/// What is to be added.
+/// What an operation would add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Addition {
     Version { bytes: u64 },
     Document { bytes: u64 },
 }
 
-/// What an account keeps.
+/// The current usage of an account.
 struct StoredAmounts {
     is_admin: bool,
     versions: u64,
@@ -84,7 +85,7 @@ struct StoredAmounts {
 }
 
 impl Database {
-    /// Whether an account may add something, for now.
+    /// Checks a quota outside a transaction, so that most requests fail early.
     pub(crate) async fn check_quota(
         &self,
         connection: &mut AnyConnection,
@@ -94,24 +95,25 @@ impl Database {
         let quotas = self.quotas();
         // The operator acts without an account.
         let Some(account) = account.filter(|_| quotas != Quotas::NONE) else { return Ok(()) };
-        let kept = stored_amounts(connection, account).await?;
-        if kept.is_admin {
+        let usage = stored_amounts(connection, account).await?;
+        if usage.is_admin {
             return Ok(());
         }
         let bytes = match addition {
             Addition::Version { bytes } => {
-                check_quota("versions", kept.versions, 1, quotas.versions)?;
+                check_quota("versions", usage.versions, 1, quotas.versions)?;
                 bytes
             }
             Addition::Document { bytes } => {
-                check_quota("documents", kept.documents, 1, quotas.documents)?;
+                check_quota("documents", usage.documents, 1, quotas.documents)?;
                 bytes
             }
         };
-        Ok(check_quota("bytes", kept.bytes, bytes, quotas.bytes)?)
+        Ok(check_quota("bytes", usage.bytes, bytes, quotas.bytes)?)
     }
 
-    /// The same in a transaction that adds it. Of two that come at once, the second sees the first.
+    /// Checks a quota in the transaction that adds something. A lock serializes transactions of the
+    /// same account, so that the second one sees what the first one added.
     pub(crate) async fn take_quota(
         &self,
         connection: &mut AnyConnection,
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reached_quota_is_named() {
+    fn quota_error_names_usage_and_limit() {
         assert_eq!(check_quota("skills", 4, 1, 5), Ok(()));
         assert_eq!(check_quota("skills", 400, 1, 0), Ok(()), "0 is no limit");
         let text = |added| check_quota("skills", 5, added, 5).unwrap_err().to_string();

@@ -6,27 +6,26 @@ use sqlx::AnyConnection;
 
 use crate::{Database, StoreError, Timestamp, sql::sql};
 
-/// The counters of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimits<'a>(pub(crate) &'a Database);
 
-/// How often it was, in the window that is open.
+/// A counter in its current window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateCount {
-    /// This one included.
+    /// Number of requests in the window, this one included.
     pub count: u64,
-    /// When the window closes.
+    /// When the window ends.
     pub resets_at: Timestamp,
 }
 
 impl RateLimits<'_> {
-    /// Counts one more. A window opens with the first and closes after `window`. One statement, so
-    /// that all processes count together.
+    /// Counts a request. A window starts with its first request and ends after `window`. It is one
+    /// statement, so that all processes share the count.
     pub async fn hit(&self, key: &str, window: Duration) -> Result<RateCount, StoreError> {
         hit(&mut *self.0.writer().acquire().await?, key, window).await
     }
 
-    /// Drops counters whose windows are closed.
+    /// Deletes counters whose windows have ended.
     pub async fn sweep(&self) -> Result<u64, StoreError> {
         sql("DELETE FROM rate_limits WHERE resets_at <= $1")
             .time(Timestamp::now())
@@ -35,7 +34,7 @@ impl RateLimits<'_> {
     }
 }
 
-/// Counts one more in a transaction: what is rolled back was not counted.
+/// Counts a request in a transaction. If it is rolled back, the request does not count.
 pub(crate) async fn hit(
     connection: &mut AnyConnection,
     key: &str,

@@ -7,7 +7,8 @@
 //! - [`Registry::publish`] writes the bytes first and then, in one transaction, everything else. A
 //!   published version never changes, and its number is never used again.
 //! - [`Registry::index`], [`Registry::package`], [`Registry::version`],
-//!   [`Registry::resolve_version`] and [`Registry::list`] read. All of them use a database index, and none counts rows.
+//!   [`Registry::resolve_version`] and [`Registry::list`] read. All of them use a database index,
+//!   and none counts rows.
 //! - [`Registry::changes`] lists every change in order, for mirrors with an index of their own;
 //!   [`Registry::audit`] is the same log for users.
 //! - [`Registry::export`] and [`Registry::import`] copy the whole registry.
@@ -17,6 +18,7 @@
 
 mod actor;
 mod appeal;
+mod attestations;
 mod blobs;
 mod change;
 mod downloads;
@@ -46,6 +48,7 @@ mod version_order;
 use sqlx::{AnyConnection, AnyPool};
 
 pub use actor::{Actor, Grant, Right};
+pub use attestations::{MAX_ATTESTATION_BYTES, NewAttestation, StoredAttestation};
 pub use downloads::{DownloadCounter, VersionDownloads};
 pub use error::RegistryError;
 pub use export::Export;
@@ -66,8 +69,8 @@ pub use owners::{Member, TeamRole};
 pub use publish::{NewVersion, Published};
 pub use read::{IndexText, Package, VersionSummary};
 pub use record::{
-    KeyRecord, LogRecord, MemberRecord, PackageRecord, PrefixRecord, Record, SignatureRecord,
-    TakenDownRecord, VersionRecord,
+    AttestationRecord, KeyRecord, LogRecord, MemberRecord, PackageRecord, PrefixRecord, Record,
+    SignatureRecord, TakenDownRecord, VersionRecord,
 };
 pub use reviews::{MAX_RATING, NewReview, Publisher, Rating, Review};
 
@@ -127,7 +130,7 @@ impl RegistryTransaction {
 enum RowLock {
     /// Others can also take a shared lock, but cannot change the rows.
     Share,
-    /// Nobody else can lock the rows.
+    /// Nobody else can lock or change the rows.
     Alone,
 }
 
@@ -135,7 +138,8 @@ impl RowLock {
     fn as_str(self) -> &'static str {
         match self {
             Self::Share => "FOR SHARE",
-            // This lock still lets others add rows that refer to the locked one.
+            // Unlike `FOR UPDATE`, this lets other transactions insert rows that refer to the
+            // locked one.
             Self::Alone => "FOR NO KEY UPDATE",
         }
     }

@@ -1,4 +1,4 @@
-//! The history of everything that ran.
+//! The history of runs: skills, tools, workflows, chats and MCP calls.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,23 @@ use crate::{
     sql::{Row, SqlBuilder, Value as SqlValue, damaged, sql},
 };
 
-/// The runs of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a>(pub(crate) &'a Database);
 
-/// What ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunKind {
-    /// A skill whose prompt a model answers.
+    /// A model answered the prompt of a skill.
     Prompt,
     /// A tool of a skill.
     Tool,
     Workflow,
-    /// An answer in a conversation.
+    /// An answer in a chat.
     Chat,
-    /// A call of an agent over MCP.
+    /// A tool call by an agent over MCP.
     Mcp,
 }
 
 impl RunKind {
-    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Prompt, Self::Tool, Self::Workflow, Self::Chat, Self::Mcp];
 
     pub fn as_str(self) -> &'static str {
@@ -41,24 +38,22 @@ impl RunKind {
         }
     }
 
-    /// The kind with a name.
+    /// Parses the name of a kind.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
-/// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
     Running,
     Ok,
     Failed,
-    /// Ended early: by its user, because its client left, or because its server stopped.
+    /// Stopped early by its user, because the client disconnected, or because the server stopped.
     Stopped,
 }
 
 impl RunState {
-    /// All states.
     pub const ALL: [Self; 4] = [Self::Running, Self::Ok, Self::Failed, Self::Stopped];
 
     pub fn as_str(self) -> &'static str {
@@ -70,13 +65,12 @@ impl RunState {
         }
     }
 
-    /// The state with a name.
+    /// Parses the name of a state.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 }
 
-/// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// A UUID.
@@ -84,31 +78,30 @@ pub struct Run {
     /// The user who started it.
     pub user_id: i64,
     pub kind: RunKind,
-    /// The name of the skill, the workflow, or the beginning of the message.
+    /// The name of the skill or workflow, or the start of the message.
     pub name: String,
-    /// The skill, the id of the workflow, or the conversation.
+    /// The skill, the id of the workflow, or the id of the session.
     pub target: String,
     pub started_at: Timestamp,
-    /// What it was given.
     pub inputs: Value,
-    /// How it ended; running if there is no end yet.
+    /// The result; [`RunEnd::running`] while it runs.
     pub end: RunEnd,
 }
 
-/// How a run ended, or how far it is.
+/// The result of a run, or its progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEnd {
     pub state: RunState,
     pub ended_at: Option<Timestamp>,
-    /// `provider:model`, the last one that was asked.
+    /// The last model that was used, as `provider:model`.
     pub model: Option<String>,
     pub input_tokens: u64,
     pub output_tokens: u64,
     /// Input and output tokens by `provider:model`.
     pub model_tokens: BTreeMap<String, [u64; 2]>,
-    /// Why the last answer of a model ended.
+    /// The finish reason of the last model response.
     pub finish_reason: Option<String>,
-    /// What failed.
+    /// The error message.
     pub error: Option<String>,
     pub output: Option<String>,
     /// The events: a JSON array.
@@ -116,7 +109,7 @@ pub struct RunEnd {
 }
 
 impl RunEnd {
-    /// A run that has just started.
+    /// The result of a run that has just started.
     pub fn running() -> Self {
         Self {
             state: RunState::Running,
@@ -133,19 +126,18 @@ impl RunEnd {
     }
 }
 
-/// Which runs are listed.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
-    /// Those of a user; `None` for those of all.
+    /// Only runs of this user.
     pub user_id: Option<i64>,
     pub kind: Option<RunKind>,
     pub state: Option<RunState>,
-    /// Those of a skill or workflow with this name or id.
+    /// Only runs of a skill or workflow with this name or id.
     pub target: Option<String>,
-    /// A part of the name or of the error, in any case.
+    /// Text in the name or error, ignoring case.
     pub text: Option<String>,
     pub since: Option<Timestamp>,
-    /// Those that started before this run.
+    /// Only runs that started before this one.
     pub before: Option<String>,
     /// Kinds that are left out.
     pub hidden_kinds: Vec<RunKind>,
@@ -155,7 +147,7 @@ pub struct RunFilter {
 const COLUMNS: &str = "id, user_id, kind, name, target, state, started_at, ended_at, model,
     input_tokens, output_tokens, finish_reason, error, inputs, output, model_tokens";
 
-/// As [`COLUMNS`], without the large ones.
+/// [`COLUMNS`] without the large ones.
 const LIST_COLUMNS: &str = "id, user_id, kind, name, target, state, started_at, ended_at, model,
     input_tokens, output_tokens, finish_reason, error, 'null', CAST(NULL AS TEXT),
     model_tokens";
@@ -185,7 +177,7 @@ fn run(row: &Row) -> Result<Run, StoreError> {
     })
 }
 
-/// A record is for people: one part that cannot be read does not make the rest unreadable.
+/// Parses a stored value. Invalid JSON becomes null, so that the rest of the record can be shown.
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -195,7 +187,7 @@ fn model_tokens(end: &RunEnd) -> String {
 }
 
 impl Runs<'_> {
-    /// Stores a run. An execution of a workflow that is resumed replaces its earlier record.
+    /// Stores a new run. A resumed workflow execution replaces its earlier record.
     pub async fn add(&self, run: &Run) -> Result<(), StoreError> {
         let end = &run.end;
         sql("INSERT INTO runs (id, user_id, kind, name, target, state, started_at, ended_at,
@@ -205,7 +197,11 @@ impl Runs<'_> {
                 $18)
              ON CONFLICT (id) DO UPDATE SET state = excluded.state,
                 started_at = excluded.started_at, ended_at = excluded.ended_at,
-                seen_at = excluded.seen_at, error = excluded.error, output = excluded.output")
+                seen_at = excluded.seen_at, model = excluded.model,
+                input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+                finish_reason = excluded.finish_reason, error = excluded.error,
+                output = excluded.output, events = excluded.events,
+                model_tokens = excluded.model_tokens")
         .text(&run.id)
         .number(run.user_id)
         .text(run.kind.as_str())
@@ -229,7 +225,7 @@ impl Runs<'_> {
         .map(drop)
     }
 
-    /// Stores how a run ended; false if it was deleted.
+    /// Stores the result of a run. Returns false if the run was deleted.
     pub async fn finish(&self, id: &str, end: &RunEnd) -> Result<bool, StoreError> {
         let changed = sql("UPDATE runs SET state = $2, ended_at = $3, model = $4,
                 input_tokens = $5, output_tokens = $6, finish_reason = $7, error = $8,
@@ -251,7 +247,7 @@ impl Runs<'_> {
         Ok(changed == 1)
     }
 
-    /// A run with its events.
+    /// Returns a run with its events.
     pub async fn get(&self, id: &str) -> Result<Option<Run>, StoreError> {
         let row = crate::sql::built(format!("SELECT {COLUMNS}, events FROM runs WHERE id = $1"));
         let row = row.text(id).optional(self.0.reader()).await?;
@@ -261,7 +257,7 @@ impl Runs<'_> {
         Ok(Some(found))
     }
 
-    /// The newest runs without their inputs, outputs and events, and how many there are in all.
+    /// Returns the newest runs without their inputs, outputs and events, and the total number.
     pub async fn list(
         &self,
         filter: &RunFilter,
@@ -274,7 +270,7 @@ impl Runs<'_> {
         let mut list = SqlBuilder::new(format!("SELECT {LIST_COLUMNS} FROM runs WHERE 1 = 1"));
         filter.add_to(&mut list);
         if let Some(id) = &filter.before {
-            // Ids are ordered by time.
+            // Ids are UUIDs that sort by time.
             list.and("id <", SqlValue::Text(id.clone()));
         }
         let number = |value: u64| SqlValue::Number(i64::try_from(value).unwrap_or(i64::MAX));
@@ -284,13 +280,13 @@ impl Runs<'_> {
         Ok((rows.iter().map(run).collect::<Result<_, _>>()?, count))
     }
 
-    /// Deletes a run; false if there is none.
+    /// Deletes a run. Returns false if it does not exist.
     pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
         let deleted = sql("DELETE FROM runs WHERE id = $1").text(id).run(self.0.writer()).await?;
         Ok(deleted == 1)
     }
 
-    /// Notes that runs of this process go on.
+    /// Records that runs of this process are still running.
     pub async fn mark_seen(&self, ids: &[String]) -> Result<(), StoreError> {
         for id in ids {
             sql("UPDATE runs SET seen_at = $2 WHERE id = $1")
@@ -302,7 +298,7 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// Ends runs whose process was not seen since a time. Returns how many there were.
+    /// Marks runs as stopped whose process has not reported since a time. Returns their number.
     pub async fn stop_lost(&self, unseen_since: Timestamp) -> Result<u64, StoreError> {
         sql("UPDATE runs SET state = 'stopped', ended_at = seen_at,
                 error = 'The server stopped during the run'
@@ -312,8 +308,8 @@ impl Runs<'_> {
         .await
     }
 
-    /// Deletes runs that started before a time, and the oldest of users who have more than `max`.
-    /// Returns how many there were.
+    /// Deletes runs that started before a time, and the oldest runs of users with more than `max`.
+    /// Returns their number.
     pub async fn sweep(&self, before: Timestamp, max: i64) -> Result<u64, StoreError> {
         let old = sql("DELETE FROM runs WHERE started_at < $1 AND state <> 'running'")
             .time(before)

@@ -1,20 +1,17 @@
-//! Conversations.
+//! Chat sessions and their messages.
 
 use crate::{
     Database, StoreError, Timestamp,
     sql::{Row, damaged, sql},
 };
 
-/// The conversations of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Sessions<'a>(pub(crate) &'a Database);
 
-/// Who said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
-    /// A person.
     User,
-    /// A model.
     Assistant,
 }
 
@@ -28,27 +25,26 @@ impl Speaker {
     }
 }
 
-/// A conversation without its messages.
+/// A chat session without its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Chosen by the client; with `@` and the number of the account where another one has the same.
+    /// Chosen by the client. If another account uses the same id, `@` and the account's number are
+    /// appended.
     pub id: String,
-    /// Whose it is.
+    /// The owner.
     pub user_id: Option<i64>,
-    /// The knowledge base that was last asked.
+    /// The knowledge base of the last request.
     pub kb_id: Option<String>,
-    /// The workflow that was last run.
+    /// The workflow of the last request.
     pub workflow_id: Option<String>,
-    /// When it began.
     pub created_at: Timestamp,
-    /// When something was last said.
+    /// When the last message was added.
     pub updated_at: Timestamp,
-    /// How much was said.
     pub message_count: u64,
 }
 
 impl Session {
-    /// Its id as the one knows it who chose it.
+    /// Returns the id as the client chose it.
     pub fn own_id(&self) -> &str {
         let (chosen, number) = self.id.split_once('@').unwrap_or((&self.id, ""));
         let owner = self.user_id.map(|id| id.to_string());
@@ -56,7 +52,7 @@ impl Session {
     }
 }
 
-/// What the second account that chooses an id has it under. Clients cannot send an `@`.
+/// Returns the stored id if another account already uses the id. Clients cannot send an `@`.
 fn second_id(id: &str, user_id: i64) -> String {
     format!("{id}@{user_id}")
 }
@@ -84,28 +80,23 @@ fn message(row: &Row) -> Result<SessionMessage, StoreError> {
     Ok(SessionMessage { speaker, content: row.text(1)?, at: row.time(2)? })
 }
 
-/// A conversation in a list.
+/// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// The conversation.
     pub session: Session,
-    /// What a person said first, at most 200 characters of it.
+    /// The title, or at most 200 characters of the user's first message.
     pub title: Option<String>,
 }
 
-/// Something that was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMessage {
-    /// Who said it.
     pub speaker: Speaker,
-    /// The words.
     pub content: String,
-    /// When.
     pub at: Timestamp,
 }
 
 impl Sessions<'_> {
-    /// A conversation.
+    /// Returns a session by its stored id.
     pub async fn get(&self, id: &str) -> Result<Option<Session>, StoreError> {
         let row =
             sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count
@@ -116,7 +107,7 @@ impl Sessions<'_> {
         row.as_ref().map(session).transpose()
     }
 
-    /// The conversation for which a person chose an id. Others may have chosen the same.
+    /// Returns the session with an id that a user chose. Other users may have chosen the same id.
     pub async fn own(&self, id: &str, user_id: i64) -> Result<Option<Session>, StoreError> {
         let row =
             sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count
@@ -129,8 +120,8 @@ impl Sessions<'_> {
         row.as_ref().map(session).transpose()
     }
 
-    /// The conversation for which a person chose an id, begun if there is none. That others have
-    /// one of the same id is not to be seen.
+    /// Like [`Self::own`], but creates the session if there is none. Users cannot detect that
+    /// others use the same id.
     pub async fn ensure(&self, id: &str, user_id: i64) -> Result<Session, StoreError> {
         if let Some(found) = self.own(id, user_id).await? {
             return Ok(found);
@@ -155,7 +146,8 @@ impl Sessions<'_> {
         session(&row)
     }
 
-    /// Notes which knowledge base and workflow were used. What is not given stays as it is.
+    /// Records which knowledge base and workflow were used. `None` leaves the stored value
+    /// unchanged.
     pub async fn set_context(
         &self,
         id: &str,
@@ -173,8 +165,8 @@ impl Sessions<'_> {
         .map(drop)
     }
 
-    /// Adds a message; order is kept when two are added at once. Nothing is added to a conversation
-    /// that was removed in the meantime.
+    /// Appends a message; concurrent appends get distinct positions. Does nothing if the session
+    /// was deleted.
     pub async fn append(
         &self,
         id: &str,
@@ -183,7 +175,7 @@ impl Sessions<'_> {
     ) -> Result<(), StoreError> {
         let now = Timestamp::now();
         let mut transaction = self.0.begin().await?;
-        // The row is locked from here on, so that the next one gets the next number.
+        // This locks the row, so that a concurrent append gets the next number.
         let row = sql("UPDATE sessions SET message_count = message_count + 1, updated_at = $2
              WHERE id = $1 RETURNING message_count")
         .text(id)
@@ -207,7 +199,7 @@ impl Sessions<'_> {
         Ok(())
     }
 
-    /// The newest messages, at most `limit`, oldest of them first.
+    /// Returns the newest messages, at most `limit`, in chronological order.
     pub async fn messages(
         &self,
         id: &str,
@@ -222,8 +214,8 @@ impl Sessions<'_> {
         rows.iter().rev().map(message).collect()
     }
 
-    /// The messages of a part of a conversation: at most `limit` before the number `before`, which
-    /// counts from 0. Oldest first, with their numbers.
+    /// Returns at most `limit` messages before the position `before`, which counts from 0, in
+    /// chronological order and with their positions.
     pub async fn messages_before(
         &self,
         id: &str,
@@ -241,7 +233,7 @@ impl Sessions<'_> {
         numbered.map(|row| Ok((row.count(3)?.saturating_sub(1), message(row)?))).collect()
     }
 
-    /// Removes a message and all after it; numbers count from 0. Returns how many are left.
+    /// Deletes a message and all later ones; positions count from 0. Returns how many are left.
     pub async fn remove_messages(&self, id: &str, from: u64) -> Result<u64, StoreError> {
         let mut transaction = self.0.begin().await?;
         sql("DELETE FROM session_messages WHERE session_id = $1 AND number > $2")
@@ -260,7 +252,7 @@ impl Sessions<'_> {
         row.map_or(Ok(0), |row| row.count(0))
     }
 
-    /// Gives a conversation a title; `None` makes it the first message again.
+    /// Sets the title of a session; `None` resets it to the first message.
     pub async fn rename(&self, id: &str, title: Option<&str>) -> Result<bool, StoreError> {
         let renamed = sql("UPDATE sessions SET title = $2 WHERE id = $1")
             .text(id)
@@ -270,7 +262,7 @@ impl Sessions<'_> {
         Ok(renamed == 1)
     }
 
-    /// Conversations of one person or of all, newest first.
+    /// Returns the sessions of one user or of all, newest first.
     pub async fn list(&self, user_id: Option<i64>) -> Result<Vec<SessionSummary>, StoreError> {
         let rows =
             sql("SELECT id, user_id, kb_id, workflow_id, created_at, updated_at, message_count,
@@ -286,8 +278,8 @@ impl Sessions<'_> {
             .collect()
     }
 
-    /// Removes a conversation of one person, or whosever it is, with its messages; false if there
-    /// is none.
+    /// Deletes a session of one user, or of any user if `user_id` is `None`, with its messages.
+    /// Returns false if there is none.
     pub async fn delete(&self, id: &str, user_id: Option<i64>) -> Result<bool, StoreError> {
         let removed = sql("DELETE FROM sessions WHERE id = $1 AND (user_id = $2 OR $3 = 1)")
             .text(id)

@@ -4,18 +4,15 @@ use sqlx::AnyConnection;
 
 use crate::{Database, DatabaseKind, StoreError, Timestamp, sql::sql};
 
-/// The settings of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a>(pub(crate) &'a Database);
 
-/// A key that signs tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningKey {
-    /// Stands in the head of a token.
+    /// The key id in the header of a token.
     pub id: String,
-    /// PKCS #8.
     pub pkcs8: Vec<u8>,
-    /// When it was made; the newest signs.
+    /// When it was created; the newest key signs.
     pub created_at: Timestamp,
 }
 
@@ -33,7 +30,6 @@ async fn insert_signing_key(
 }
 
 impl Settings<'_> {
-    /// A value.
     pub async fn get(&self, key: &str) -> Result<Option<String>, StoreError> {
         let row = sql("SELECT value FROM settings WHERE name = $1")
             .text(key)
@@ -42,7 +38,6 @@ impl Settings<'_> {
         row.map(|row| row.text(0)).transpose()
     }
 
-    /// Sets a value.
     pub async fn put(&self, key: &str, value: &str) -> Result<(), StoreError> {
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
@@ -53,9 +48,9 @@ impl Settings<'_> {
         .map(drop)
     }
 
-    /// Sets a value unless there is one, and gives the one that is there now.
+    /// Sets a value if there is none, and returns the stored value.
     pub async fn put_if_absent(&self, key: &str, value: &str) -> Result<String, StoreError> {
-        // An update that changes nothing, since only rows that were written are returned.
+        // The update changes nothing, but `RETURNING` only returns rows that were written.
         sql("INSERT INTO settings (name, value) VALUES ($1, $2)
              ON CONFLICT (name) DO UPDATE SET value = settings.value
              RETURNING value")
@@ -66,7 +61,8 @@ impl Settings<'_> {
         .text(0)
     }
 
-    /// Sets a value if the old one, or none, is still there; true for exactly one caller.
+    /// Replaces a value if it still equals `old`, or is still missing; returns true for exactly one
+    /// of several concurrent callers.
     pub async fn swap(&self, key: &str, old: Option<&str>, new: &str) -> Result<bool, StoreError> {
         let changed = match old {
             Some(old) => sql("UPDATE settings SET value = $3 WHERE name = $1 AND value = $2")
@@ -82,7 +78,8 @@ impl Settings<'_> {
         Ok(changed.run(self.0.writer()).await? == 1)
     }
 
-    /// Removes a value if it is this one; true for exactly one caller.
+    /// Removes a value if it equals `value`; returns true for exactly one of several concurrent
+    /// callers.
     pub async fn take(&self, key: &str, value: &str) -> Result<bool, StoreError> {
         let removed = sql("DELETE FROM settings WHERE name = $1 AND value = $2")
             .text(key)
@@ -92,7 +89,7 @@ impl Settings<'_> {
         Ok(removed == 1)
     }
 
-    /// Keys that sign or once signed, newest first.
+    /// Returns the keys that sign or signed tokens, newest first.
     pub async fn signing_keys(&self) -> Result<Vec<SigningKey>, StoreError> {
         let rows = sql("SELECT id, pkcs8, created_at FROM signing_keys
              ORDER BY created_at DESC, id DESC")
@@ -105,8 +102,8 @@ impl Settings<'_> {
             .collect()
     }
 
-    /// Adds a key. `only_first`: nothing happens if there is one; processes that start together
-    /// agree on one key.
+    /// Adds a key. With `only_first`, does nothing if there is a key, so that processes that start
+    /// at the same time agree on one.
     pub async fn add_signing_key(
         &self,
         key: &SigningKey,
@@ -128,7 +125,7 @@ impl Settings<'_> {
         Ok(())
     }
 
-    /// Removes all keys and adds one. Of two that do so at once, one key is left.
+    /// Replaces all keys by one. If two processes do so concurrently, one key is left.
     pub async fn replace_signing_keys(&self, key: &SigningKey) -> Result<(), StoreError> {
         let mut transaction = self.0.begin().await?;
         if self.0.kind() == DatabaseKind::Postgres {
@@ -140,7 +137,7 @@ impl Settings<'_> {
         self.0.people().forget().await
     }
 
-    /// Removes keys that were made before a time, but never the newest.
+    /// Removes keys that were created before a time, but never the newest.
     pub async fn remove_signing_keys_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM signing_keys WHERE created_at < $1 AND id <>
              (SELECT id FROM signing_keys ORDER BY created_at DESC, id DESC LIMIT 1)")

@@ -265,7 +265,7 @@ impl SkillFiles {
     }
 
     /// Removes what processes left that were killed while they wrote.
-    pub async fn remove_unfinished(&self) -> Result<(), StoreError> {
+    pub(crate) async fn remove_unfinished(&self) -> Result<(), StoreError> {
         match &self.0 {
             SkillLocation::Bucket(_) => Ok(()),
             SkillLocation::Folder(skills) => {

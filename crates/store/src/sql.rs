@@ -1,6 +1,8 @@
-//! Statements with their values, and rows as Rust values.
+//! SQL statements with typed parameters, and typed access to rows.
 //!
-//! One text serves both databases: `$1` placeholders, and only the types that both have.
+//! The same text works in both databases: `$1` placeholders, and only types that both support.
+
+use std::time::Duration;
 
 use sqlx::{
     Any, AnyConnection, AssertSqlSafe, Executor, Row as _,
@@ -13,26 +15,26 @@ use crate::{
     deadline::{STATEMENT_TIMEOUT, within},
 };
 
-/// A statement that gets its values one after the other.
+/// A statement to which parameters are bound one by one.
 pub(crate) struct Sql(Query<'static, Any, AnyArguments>);
 
-/// A statement whose text is known when the program is built.
+/// Creates a statement from a constant text.
 pub(crate) fn sql(text: &'static str) -> Sql {
     Sql(sqlx::query(text))
 }
 
-/// A statement that is put together from such texts. No value is ever a part of it.
+/// Creates a statement from a text that is composed at run time. It must never contain a value.
 pub(crate) fn built(text: String) -> Sql {
     Sql(sqlx::query(AssertSqlSafe(text)))
 }
 
-/// A statement that ends with a list of texts: `head` is `SELECT … WHERE column IN`.
+/// Creates a statement that ends with a list of texts: `head` is `SELECT … WHERE column IN`.
 pub(crate) fn among(head: &str, texts: impl ExactSizeIterator<Item = String>) -> Sql {
     let statement = built(format!("{head} {}", placeholders(1, texts.len())));
     texts.fold(statement, |statement, text| statement.text(&text))
 }
 
-/// A statement that grows with what is asked for.
+/// Builds a statement with optional conditions.
 pub(crate) struct SqlBuilder {
     text: String,
     values: Vec<Value>,
@@ -47,13 +49,13 @@ impl SqlBuilder {
         self.text.push_str(text);
     }
 
-    /// Where a value stands in the text.
+    /// Adds a parameter and returns its placeholder.
     pub(crate) fn place(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("${}", self.values.len())
     }
 
-    /// Adds a condition such as `column >` with its value.
+    /// Adds a condition such as `column >` with its parameter.
     pub(crate) fn and(&mut self, condition: &str, value: Value) {
         let place = self.place(value);
         for text in [" AND ", condition, " ", &place] {
@@ -66,12 +68,13 @@ impl SqlBuilder {
     }
 }
 
-/// How many values a statement of many rows has at most. PostgreSQL would take twice as many;
-/// SQLite looks for each value among all others, and has no way to go that many rows would save.
+/// Maximum parameters per statement of [`insert_rows`]. PostgreSQL supports twice as many. In
+/// SQLite, binding time grows with the number of parameters, and there is no network round trip to
+/// save.
 const MAX_VALUES_PER_STATEMENT: [(&str, usize); 2] = [("PostgreSQL", 32_000), ("SQLite", 200)];
 const MAX_ROWS_PER_STATEMENT: usize = 500;
 
-/// A value of a row that is one of many.
+/// A parameter of [`insert_rows`].
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
@@ -81,8 +84,8 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// Inserts rows, many in a statement: `head` is `INSERT INTO table (…)`, and `tail` may say what to
-/// do with those that are there. Returns how many were changed.
+/// Inserts rows, many per statement: `head` is `INSERT INTO table (…)`, and `tail` may be an `ON
+/// CONFLICT` clause. Returns how many rows changed.
 pub(crate) async fn insert_rows(
     connection: &mut AnyConnection,
     head: &str,
@@ -124,7 +127,7 @@ fn placeholders(rows: usize, width: usize) -> String {
 }
 
 impl Sql {
-    /// PostgreSQL has no zero bytes in text; they become the sign for what cannot be read.
+    /// Binds a text. PostgreSQL does not allow NUL characters; they become U+FFFD.
     pub(crate) fn text(self, value: &str) -> Self {
         Self(self.0.bind(value.replace('\0', "\u{fffd}")))
     }
@@ -149,6 +152,11 @@ impl Sql {
         self.number(value.micros())
     }
 
+    /// Binds a duration in microseconds, to be added to [`crate::Database::clock`].
+    pub(crate) fn duration(self, value: Duration) -> Self {
+        self.number(i64::try_from(value.as_micros()).unwrap_or(i64::MAX / 4))
+    }
+
     pub(crate) fn maybe_time(self, value: Option<Timestamp>) -> Self {
         self.maybe_number(value.map(Timestamp::micros))
     }
@@ -167,7 +175,7 @@ impl Sql {
         }
     }
 
-    /// How many rows were changed.
+    /// Runs the statement, and returns how many rows changed.
     pub(crate) async fn run<'e, E>(self, executor: E) -> Result<u64, StoreError>
     where
         E: Executor<'e, Database = Any>,
@@ -183,8 +191,8 @@ impl Sql {
         Ok(rows.into_iter().map(Row).collect())
     }
 
-    /// The first row. The statement runs to its end nevertheless: in SQLite, one that writes and
-    /// returns is only then committed.
+    /// Returns the first row. The statement runs to its end nevertheless, because SQLite commits an
+    /// `INSERT … RETURNING` only then.
     pub(crate) async fn optional<'e, E>(self, executor: E) -> Result<Option<Row>, StoreError>
     where
         E: Executor<'e, Database = Any>,
@@ -192,8 +200,7 @@ impl Sql {
         Ok(self.all(executor).await?.into_iter().next())
     }
 
-    /// As [`Self::run`], for as long as it takes: another process may be bringing a large database
-    /// up to date.
+    /// Like [`Self::run`], but without a timeout: migrating a large database may take long.
     pub(crate) async fn run_to_end<'e, E>(self, executor: E) -> Result<u64, StoreError>
     where
         E: Executor<'e, Database = Any>,
@@ -209,7 +216,7 @@ impl Sql {
     }
 }
 
-/// A row whose columns are known by their place.
+/// A row whose columns are read by index.
 pub(crate) struct Row(AnyRow);
 
 impl Row {
@@ -250,12 +257,12 @@ impl Row {
     }
 }
 
-/// A new id: a UUID that sorts by the time it was made.
+/// Creates a UUID that sorts by creation time.
 pub(crate) fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// What stands where one of a few words should.
+/// The error for a stored word that is not one of the expected ones.
 pub(crate) fn damaged(what: &str, found: &str) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), message: format!("`{found}` is unknown") }
 }

@@ -77,7 +77,7 @@ impl Storage {
         }
     }
 
-    /// Checks that the storage can be written.
+    /// Checks that the storage can be written. Does not end while a disk hangs.
     pub async fn try_write(&self) -> Result<(), StoreError> {
         match &self.place {
             StorageBackend::Folder(folder) => folder.try_write().await,
@@ -85,10 +85,18 @@ impl Storage {
         }
     }
 
-    /// Whether this is a bucket, where each write costs money and may be stored forever as a
-    /// version.
+    /// Whether this is a bucket.
     pub fn is_bucket(&self) -> bool {
         matches!(self.place, StorageBackend::Bucket(_))
+    }
+
+    /// Removes what processes left that were killed while they wrote.
+    pub async fn remove_unfinished(&self) -> Result<(), StoreError> {
+        self.skills.remove_unfinished().await?;
+        match &self.place {
+            StorageBackend::Folder(folder) => folder.remove_unfinished().await,
+            StorageBackend::Bucket(_) => Ok(()),
+        }
     }
 
     /// Stores bytes, and replaces existing ones. The write is atomic.

@@ -1,4 +1,4 @@
-//! Timestamps.
+//! Timestamps in microseconds.
 
 use std::{fmt, time::Duration};
 
@@ -9,7 +9,7 @@ use jiff::{Timestamp as JiffTimestamp, Unit};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// This moment.
+    /// Returns the current time.
     pub fn now() -> Self {
         Self(JiffTimestamp::now().as_microsecond())
     }
@@ -19,7 +19,7 @@ impl Timestamp {
         Self(micros)
     }
 
-    /// Reads RFC 3339.
+    /// Parses RFC 3339.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<JiffTimestamp>().ok().map(|time| Self(time.as_microsecond()))
     }
@@ -34,13 +34,11 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// Later by a duration.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// Earlier by a duration.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))

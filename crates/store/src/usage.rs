@@ -7,37 +7,29 @@ use crate::{
     sql::{new_id, sql},
 };
 
-/// Tokens that are noted of one request. A provider may tell any number, and the sum of millions of
-/// requests must still be one that databases can hold.
+/// Upper limit of recorded tokens per request. A provider may report any number, and the sum of
+/// millions of requests must fit into a BIGINT.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// The usage notes of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage<'a>(pub(crate) &'a Database);
 
-/// One request to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRequest<'a> {
-    /// Who asked.
+    /// The user who made the request.
     pub user_id: Option<i64>,
-    /// The provider.
     pub provider: &'a str,
-    /// The model.
     pub model: &'a str,
-    /// Tokens of the question.
     pub input_tokens: u64,
-    /// Tokens of the answer.
     pub output_tokens: u64,
 }
 
-/// Sums of requests.
+/// Totals over several requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct TokenSums {
-    /// Tokens of the questions.
     pub input_tokens: u64,
-    /// Tokens of the answers.
     pub output_tokens: u64,
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
 }
 
@@ -49,18 +41,15 @@ impl TokenSums {
     }
 }
 
-/// Sums over a time.
+/// Totals over a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageSummary {
-    /// Of all.
     pub total: TokenSums,
-    /// By provider.
     pub by_provider: BTreeMap<String, TokenSums>,
-    /// By model.
     pub by_model: BTreeMap<String, TokenSums>,
 }
 
-/// The requests of one user to one model on one day.
+/// The usage of one model by one user on one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayUsage {
     /// Days since 1970, UTC.
@@ -71,28 +60,27 @@ pub struct DayUsage {
     pub tokens: TokenSums,
 }
 
-/// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;
 
 impl Usage<'_> {
-    /// Notes a request.
-    pub async fn record(&self, spent: ModelRequest<'_>) -> Result<(), StoreError> {
+    /// Records a request.
+    pub async fn record(&self, request: ModelRequest<'_>) -> Result<(), StoreError> {
         sql("INSERT INTO model_requests
                 (id, user_id, provider, model, input_tokens, output_tokens, asked_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)")
         .text(&new_id())
-        .maybe_number(spent.user_id)
-        .text(spent.provider)
-        .text(spent.model)
-        .count(spent.input_tokens.min(MAX_TOKENS))
-        .count(spent.output_tokens.min(MAX_TOKENS))
+        .maybe_number(request.user_id)
+        .text(request.provider)
+        .text(request.model)
+        .count(request.input_tokens.min(MAX_TOKENS))
+        .count(request.output_tokens.min(MAX_TOKENS))
         .time(Timestamp::now())
         .run(self.0.writer())
         .await
         .map(drop)
     }
 
-    /// Sums of the requests since a day, for each day, user and model, oldest first.
+    /// Returns totals since a day, for each day, user and model, oldest first.
     pub async fn by_day(&self, first_day: i64) -> Result<Vec<DayUsage>, StoreError> {
         let rows = sql("SELECT asked_at / $1, user_id, provider, model,
                 CAST(SUM(input_tokens) AS BIGINT), CAST(SUM(output_tokens) AS BIGINT), COUNT(*)
@@ -118,13 +106,13 @@ impl Usage<'_> {
         rows.iter().map(day).collect()
     }
 
-    /// Sums of the requests since a time, of one person or of all.
+    /// Returns totals since a time, of one user or of all.
     pub async fn summary(
         &self,
         since: Timestamp,
         user_id: Option<i64>,
     ) -> Result<UsageSummary, StoreError> {
-        // A sum of BIGINT is NUMERIC in PostgreSQL, which is no type that both have.
+        // PostgreSQL's SUM of BIGINT is NUMERIC, which SQLite does not have.
         let rows = sql("SELECT provider, model, CAST(SUM(input_tokens) AS BIGINT),
                 CAST(SUM(output_tokens) AS BIGINT), COUNT(*)
              FROM model_requests

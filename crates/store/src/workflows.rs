@@ -7,28 +7,23 @@ use serde_json::{Map, Value, json};
 use crate::{
     Database, StoreError, Timestamp,
     sql::{Row, built, damaged, new_id, sql},
+    workflow_versions::record_version,
 };
 
-/// The workflows of a database.
 #[derive(Clone, Copy, Debug)]
 pub struct Workflows<'a>(pub(crate) &'a Database);
 
-/// A workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workflow {
     /// A UUID.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// What it is for.
     pub description: Option<String>,
-    /// Nodes and edges, as they were given.
+    /// Nodes and edges as the user saved them.
     pub graph: Value,
-    /// Whose it is.
+    /// The owner; `None` if all users share it.
     pub user_id: Option<i64>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -79,25 +74,21 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Setting(error.to_string()))
 }
 
-/// A workflow that is to be kept, or what of one is to be changed.
+/// The fields of a workflow that a user sets; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewWorkflow {
-    /// Its name.
     pub name: Option<String>,
-    /// What it is for.
     pub description: Option<String>,
     /// Nodes and edges.
     pub graph: Option<Value>,
 }
 
-/// How far an execution is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionStatus {
-    /// Some process works on it, or did when it died.
+    /// A process runs it, or died while running it.
     Running,
-    /// Done.
     Completed,
-    /// A node failed; it can be resumed.
+    /// A node failed; the execution can be resumed.
     Failed,
 }
 
@@ -112,49 +103,43 @@ impl ExecutionStatus {
     }
 }
 
-/// What is needed to go on after a node.
+/// The state from which an execution can be resumed.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Checkpoint {
-    /// Output of each node that ran.
+    /// The output of each executed node.
     pub outputs: Map<String, Value>,
-    /// Variables.
     pub variables: Map<String, Value>,
-    /// Nodes that ran, in order.
+    /// The executed nodes, in order.
     pub executed_nodes: Vec<String>,
-    /// Nodes that are next, in order.
+    /// The nodes that run next, in order.
     pub queue: Vec<String>,
-    /// What was said to models so far: `{"role","content"}`.
+    /// The messages to and from models so far: `{"role","content"}`.
     pub history: Vec<Value>,
     /// The branch that each condition chose.
     #[serde(default)]
     pub branches: BTreeMap<String, bool>,
 }
 
-/// One run of a workflow.
+/// An execution of a workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// A UUID.
     pub id: String,
-    /// The workflow.
     pub workflow_id: String,
-    /// Who runs it.
+    /// The user who runs it.
     pub user_id: Option<i64>,
-    /// How far it is.
     pub status: ExecutionStatus,
-    /// What it was given.
     pub initial_input: String,
-    /// The model that was asked for.
+    /// The model that the request named.
     pub model: Option<String>,
-    /// Where it is.
     pub checkpoint: Checkpoint,
-    /// When it began.
     pub created_at: Timestamp,
-    /// When it last got on.
+    /// When the checkpoint was last saved.
     pub updated_at: Timestamp,
 }
 
 impl Workflows<'_> {
-    /// Keeps a workflow. Its name must be given.
+    /// Stores a workflow. `name` must be set.
     pub async fn create(
         &self,
         new: NewWorkflow,
@@ -163,6 +148,7 @@ impl Workflows<'_> {
         let name = new.name.ok_or_else(|| {
             StoreError::Setting("a workflow cannot be kept without a name".to_owned())
         })?;
+        let mut transaction = self.0.begin().await?;
         let row = sql("INSERT INTO workflows
                 (id, name, description, graph, user_id, created_at, updated_at)
              VALUES ($1, $2, $3, $4, $5, $6, $6)
@@ -173,12 +159,14 @@ impl Workflows<'_> {
         .text(&new.graph.unwrap_or_else(|| json!({"nodes": [], "edges": []})).to_string())
         .maybe_number(user_id)
         .time(Timestamp::now())
-        .one(self.0.writer())
+        .one(&mut *transaction)
         .await?;
-        workflow(&row)
+        let created = workflow(&row)?;
+        record_version(&mut transaction, &created, user_id).await?;
+        transaction.commit().await?;
+        Ok(created)
     }
 
-    /// A workflow.
     pub async fn get(&self, id: &str) -> Result<Option<Workflow>, StoreError> {
         let row = sql("SELECT id, name, description, graph, user_id, created_at, updated_at
              FROM workflows WHERE id = $1")
@@ -188,7 +176,7 @@ impl Workflows<'_> {
         row.as_ref().map(workflow).transpose()
     }
 
-    /// Those of a person and those of nobody, or all; newest first.
+    /// Returns the workflows of a user and the shared ones, or all; newest first.
     pub async fn list(&self, user_id: Option<i64>) -> Result<Vec<Workflow>, StoreError> {
         let rows = sql("SELECT id, name, description, graph, user_id, created_at, updated_at
              FROM workflows WHERE user_id = $1 OR user_id IS NULL OR $2 = 1
@@ -200,18 +188,21 @@ impl Workflows<'_> {
         rows.iter().map(workflow).collect()
     }
 
-    /// How many workflows a person has.
+    /// Counts the workflows of a user.
     pub async fn count(&self, user_id: i64) -> Result<u64, StoreError> {
         let row = sql("SELECT count(*) FROM workflows WHERE user_id = $1").number(user_id);
         row.one(self.0.reader()).await?.count(0)
     }
 
-    /// Changes what is given; `None` if there is no such workflow.
+    /// Changes the fields that are set, and records a version. Returns `None` if the workflow does
+    /// not exist.
     pub async fn update(
         &self,
         id: &str,
         change: NewWorkflow,
+        user_id: Option<i64>,
     ) -> Result<Option<Workflow>, StoreError> {
+        let mut transaction = self.0.begin().await?;
         let row = sql("UPDATE workflows SET name = COALESCE($2, name),
                 description = COALESCE($3, description), graph = COALESCE($4, graph),
                 updated_at = $5
@@ -222,19 +213,23 @@ impl Workflows<'_> {
         .maybe_text(change.description.as_deref())
         .maybe_text(change.graph.map(|graph| graph.to_string()).as_deref())
         .time(Timestamp::now())
-        .optional(self.0.writer())
+        .optional(&mut *transaction)
         .await?;
-        row.as_ref().map(workflow).transpose()
+        let Some(row) = row else { return Ok(None) };
+        let changed = workflow(&row)?;
+        record_version(&mut transaction, &changed, user_id).await?;
+        transaction.commit().await?;
+        Ok(Some(changed))
     }
 
-    /// Removes a workflow with its executions; false if there is none.
+    /// Deletes a workflow with its executions. Returns false if it does not exist.
     pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
         let removed =
             sql("DELETE FROM workflows WHERE id = $1").text(id).run(self.0.writer()).await?;
         Ok(removed == 1)
     }
 
-    /// Begins an execution, held by `worker` for `lease`.
+    /// Creates an execution, leased to `worker` for `lease`.
     pub async fn begin(
         &self,
         workflow_id: &str,
@@ -265,7 +260,6 @@ impl Workflows<'_> {
         execution(&row)
     }
 
-    /// An execution.
     pub async fn execution(&self, id: &str) -> Result<Option<Execution>, StoreError> {
         let row = sql("SELECT id, workflow_id, user_id, status, initial_input, model, checkpoint,
                 created_at, updated_at
@@ -276,8 +270,7 @@ impl Workflows<'_> {
         row.as_ref().map(execution).transpose()
     }
 
-    /// The newest executions of a workflow, or of all, and of a person, or of all; and how many
-    /// there are.
+    /// Returns the newest executions, optionally of one workflow or one user, and the total number.
     pub async fn executions(
         &self,
         workflow_id: Option<&str>,
@@ -305,8 +298,8 @@ impl Workflows<'_> {
         Ok((rows.iter().map(execution).collect::<Result<_, _>>()?, total))
     }
 
-    /// Takes an execution to resume it: unless it is completed, or another worker holds it.
-    /// True for exactly one caller.
+    /// Claims an execution to resume it, unless it is completed or another worker has a valid
+    /// lease. Returns true for exactly one of several concurrent callers.
     pub async fn claim(&self, id: &str, worker: &str, lease: Duration) -> Result<bool, StoreError> {
         let now = Timestamp::now();
         let claimed = sql("UPDATE executions
@@ -322,7 +315,7 @@ impl Workflows<'_> {
         Ok(claimed == 1)
     }
 
-    /// Renews the lease; false if another worker has it now.
+    /// Renews the lease. Returns false if another worker has claimed the execution.
     pub async fn renew(&self, id: &str, worker: &str, lease: Duration) -> Result<bool, StoreError> {
         let renewed = sql("UPDATE executions SET lease_ends_at = $3 WHERE id = $1 AND worker = $2")
             .text(id)
@@ -333,8 +326,8 @@ impl Workflows<'_> {
         Ok(renewed == 1)
     }
 
-    /// Keeps where an execution is; false if another worker has it now. A status other than
-    /// running gives the lease back.
+    /// Saves the checkpoint. Returns false if another worker has claimed the execution. A status
+    /// other than running releases the lease.
     pub async fn save(
         &self,
         id: &str,
@@ -357,7 +350,7 @@ impl Workflows<'_> {
         Ok(saved == 1)
     }
 
-    /// Drops executions that nobody worked on since a time, however far they are.
+    /// Deletes executions that were not updated since a time, in any state.
     pub async fn sweep_executions(&self, before: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM executions
              WHERE updated_at < $1 AND (worker IS NULL OR lease_ends_at < $1)")

@@ -1,1 +1,1 @@
-"""Tools of skills for agent frameworks. Each module needs the framework of its name."""
+"""Adapters that provide the tools of skills to agent frameworks. Each module needs its framework."""

@@ -1,4 +1,4 @@
-"""Tools of skills for LangChain and LangGraph. Needs `langchain-core`."""
+"""Provides the tools of skills to LangChain and LangGraph. Needs `langchain-core`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def tools(paths: PathArg | Sequence[PathArg], *, approve: Approve = None) -> list[StructuredTool]:
-    """The tools of the skills at or below some paths."""
+    """Find all skills at or below `paths` and return their tools for this framework."""
     return [wrap(one) for one in load_tools(paths, approve=approve)]
 
 
 def wrap(tool: SkillTool) -> StructuredTool:
-    """One tool of a skill."""
+    """Convert one tool of a skill."""
 
     def call(**arguments: Any) -> Any:
         return tool.run(**arguments).value

@@ -1,4 +1,4 @@
-"""Tools of skills for the OpenAI Agents SDK. Needs `openai-agents`."""
+"""Provides the tools of skills to the OpenAI Agents SDK. Needs `openai-agents`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def tools(paths: PathArg | Sequence[PathArg], *, approve: Approve = None) -> list[FunctionTool]:
-    """The tools of the skills at or below some paths."""
+    """Find all skills at or below `paths` and return their tools for this framework."""
     return [wrap(one) for one in load_tools(paths, approve=approve)]
 
 
 def wrap(tool: SkillTool) -> FunctionTool:
-    """One tool of a skill."""
+    """Convert one tool of a skill."""
 
     async def call(_context: ToolContext[Any], arguments: str) -> Any:
         return (await tool.run_async(**json.loads(arguments or "{}"))).value
@@ -34,6 +34,6 @@ def wrap(tool: SkillTool) -> FunctionTool:
         description=tool.description,
         params_json_schema=tool.parameters,
         on_invoke_tool=call,
-        # Strict schemas have no optional parameters.
+        # The strict mode of OpenAI does not allow optional parameters.
         strict_json_schema=False,
     )

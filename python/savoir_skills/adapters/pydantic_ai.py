@@ -1,4 +1,4 @@
-"""Tools of skills for Pydantic AI. Needs `pydantic-ai-slim`."""
+"""Provides the tools of skills to Pydantic AI. Needs `pydantic-ai-slim`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def tools(paths: PathArg | Sequence[PathArg], *, approve: Approve = None) -> list[Tool[Any]]:
-    """The tools of the skills at or below some paths."""
+    """Find all skills at or below `paths` and return their tools for this framework."""
     return [wrap(one) for one in load_tools(paths, approve=approve)]
 
 
 def wrap(tool: SkillTool) -> Tool[Any]:
-    """One tool of a skill."""
+    """Convert one tool of a skill."""
 
     async def call(**arguments: Any) -> Any:
         return (await tool.run_async(**arguments)).value
 
-    # The framework does not say what this returns.
+    # The framework has no type annotations for the return value.
     return Tool.from_schema(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         call, name=tool.api_name, description=tool.description, json_schema=tool.parameters, takes_ctx=False
     )

@@ -4,7 +4,7 @@ export interface Question {
   text?: string
   action: string
   danger?: boolean
-  /** The text that has to be typed before something that cannot be undone. */
+  /** The text that the user must type to confirm an action that cannot be undone. */
   type?: string
 }
 

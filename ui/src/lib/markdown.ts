@@ -19,7 +19,7 @@ purify.addHook('afterSanitizeAttributes', (node) => {
   if (node.tagName === 'INPUT' && (node.getAttribute('type') !== 'checkbox' || !node.hasAttribute('disabled'))) node.remove()
 })
 
-/** Links leave the app in a new tab and tell the other side nothing. */
+/** Links open in a new tab and send no referrer. */
 function guardLink(link: Element): void {
   const href = link.getAttribute('href')
   if (href === null) return
@@ -27,12 +27,12 @@ function guardLink(link: Element): void {
     link.setAttribute('target', '_blank')
     link.setAttribute('rel', 'noopener noreferrer nofollow')
   } else if (!href.startsWith('#')) {
-    // A path relative to the skill's folder would open some page of the app.
+    // A relative path refers to the skill's folder; as a link it would open a wrong page of the app.
     link.removeAttribute('href')
   }
 }
 
-/** Images of other servers would tell them who reads this; only their description is shown. */
+/** Shows only the description of external images, because loading them would reveal the reader's IP address. */
 function guardImage(image: Element): void {
   const alt = image.getAttribute('alt')
   const text = document.createElement('span')

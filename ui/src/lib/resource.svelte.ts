@@ -13,7 +13,7 @@ export class Resource<T> {
     this.fetcher = fetcher
   }
 
-  /** Loads again. The present value stays visible until the new one is there. */
+  /** Loads again. The old value stays visible until the new one has arrived. */
   reload = async (): Promise<void> => {
     this.abort?.abort()
     const abort = new AbortController()

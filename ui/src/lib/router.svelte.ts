@@ -7,7 +7,7 @@ export interface Page {
   title: string
   /** The entry of the sidebar that is highlighted, and linked once a page has its path. */
   section?: Section
-  /** Pages for everybody, such as the login. */
+  /** The page needs no session, such as the login page. */
   open?: boolean
   /** The page uses the whole width and height, as an editor or a canvas does. */
   wide?: boolean
@@ -41,7 +41,7 @@ function decodePath(path: string): string {
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
 }
 
-/** Asks before the page is left, for example while there are unsaved changes. Returns how to remove it. */
+/** Adds a guard that can prevent leaving the page, for example with unsaved changes. Returns a function that removes it. */
 export function guardLeaving(ask: Guard): () => void {
   guard = ask
   return () => {
@@ -120,7 +120,7 @@ function follow(event: MouseEvent): void {
 async function back(): Promise<void> {
   if (guard && shown && new URL(shown).pathname !== window.location.pathname) {
     const to = window.location.href
-    // The browser has moved already: return, ask, and go on if that is allowed.
+    // The browser has already changed the URL: restore it, ask the guard, and navigate if the guard allows it.
     history.pushState(null, '', shown)
     if (!(await guard(to))) return
     guard = undefined

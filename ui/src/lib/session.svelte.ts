@@ -14,7 +14,7 @@ class Session {
     return this.user?.role === 'admin'
   }
 
-  /** `savoir ui`: one person on this machine, no accounts. */
+  /** Whether this is `savoir ui`, which has one user (the one who started it) and no accounts. */
   get machine(): boolean {
     return this.info?.machine === true
   }

@@ -1,4 +1,4 @@
-/** The theme and other preferences of the view: the only things that the app stores in the browser. */
+/** The theme and other view preferences, stored in the browser. */
 export type Theme = 'system' | 'light' | 'dark'
 
 const THEME = 'savoir.theme'

@@ -16,7 +16,7 @@ class Toasts {
   show(toast: Omit<Toast, 'id'>): void {
     const id = this.next++
     this.list.push({ ...toast, id })
-    // Errors stay until they are closed: their hint needs time to read.
+    // Errors stay until the user closes them, because reading the hint takes time.
     if (toast.kind !== 'bad') setTimeout(() => this.close(id), toast.action ? 9000 : 5000)
   }
   ok(text: string, action?: Toast['action']): void {
@@ -38,7 +38,7 @@ export const toasts = new Toasts()
 
 class Announcer {
   text = $state('')
-  /** Says something to screen readers without showing it. */
+  /** Announces a text to screen readers without showing it. */
   say(text: string): void {
     this.text = ''
     setTimeout(() => (this.text = text), 50)

@@ -57,7 +57,7 @@ async function unpack(buffer: ArrayBuffer, entry: { method: number; packed: numb
   return limited(stream)
 }
 
-/** The stated size of a file may be wrong: stop before a bomb fills the memory. */
+/** Limits the unpacked size: the size in the header may be wrong, and a zip bomb would fill the memory. */
 async function limited(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array<ArrayBuffer>[] = []
   let size = 0
@@ -85,7 +85,7 @@ export function asText(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Paths without the folder that holds everything, as registries show them. */
+/** Removes the top folder from all paths if it contains all files, as registries do. */
 export function withoutTopFolder<T extends { path: string }>(files: T[]): T[] {
   const first = files[0]?.path.split('/')[0]
   const common = first && files.every((file) => file.path.startsWith(`${first}/`))

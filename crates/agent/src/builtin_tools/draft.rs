@@ -11,10 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::library::{Draft, LibraryError};
 
-/// Bytes of the instructions.
+/// Maximum length of the instructions in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Writes the SKILL.md of what a model gave, or says what is wrong.
+/// Writes the SKILL.md of a draft from the fields that a model passed, or returns what is wrong
+/// with them.
 pub fn write(given: &Map<String, Value>) -> Result<Draft, LibraryError> {
     let refused = |reason: String| LibraryError::Draft { reason };
     let text = |key: &str| given.get(key).and_then(Value::as_str).map(str::trim);
@@ -30,7 +31,7 @@ pub fn write(given: &Map<String, Value>) -> Result<Draft, LibraryError> {
     let mut head = format!("name: {name}\ndescription: {}\n", scalar(needed("description")?));
     for (key, field) in [("when_to_use", "when_to_use"), ("allowed_tools", "allowed-tools")] {
         if let Some(value) = text(key).filter(|text| !text.is_empty()) {
-            // Writing into a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(head, "{field}: {}", scalar(value));
         }
     }
@@ -46,7 +47,7 @@ pub fn write(given: &Map<String, Value>) -> Result<Draft, LibraryError> {
     }
 }
 
-/// A text on one line, as YAML writes it.
+/// Formats a text as a YAML scalar on one line.
 fn scalar(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     write_scalar(&line, YamlVersion::V1_1)
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn draft_cannot_add_other_fields() {
-        // A value that would begin another field stays a value.
+        // A value that contains line breaks cannot add other fields.
         let written = draft(&json!({
             "name": "x", "description": "a\ncontext: fork\nenabled: true", "instructions": "y",
         }))

@@ -8,13 +8,13 @@ use std::{
 
 use crate::disclosure::{Candidate, UnusableSkill};
 
-/// Scores of a word in the name, and in the rest of the line.
+/// Scores of a word in the name, and in the rest of the description line.
 const NAME_SCORE: usize = 8;
 const LINE_SCORE: usize = 2;
 /// The score of a matching prefix.
 const PREFIX_SCORE: usize = 1;
 
-/// Bytes and words of a query that are looked at: more than anybody writes to find something.
+/// Bytes and words of a query that are used, more than a search needs.
 const MAX_QUERY_BYTES: usize = 2_000;
 const MAX_WORDS: usize = 64;
 
@@ -42,12 +42,13 @@ impl SearchIndex {
         Self { skills, names, lines }
     }
 
-    /// Whether the index is of these skills.
+    /// Whether this is the index of these skills.
     pub(super) fn is_of(&self, skills: &Arc<[Candidate]>) -> bool {
         Arc::ptr_eq(&self.skills, skills)
     }
 
-    /// The skills that fit best. One that fits in nothing is not found; without words the first are.
+    /// Returns the best matches, without skills that match no word. For a query without words,
+    /// returns the first skills.
     pub(super) fn search(&self, query: &str, max_results: usize) -> Vec<&Candidate> {
         let query_words = query_words(query);
         let scores = self.scores(&query_words).into_iter().zip(&*self.skills);
@@ -101,7 +102,7 @@ fn compare(a: &(usize, &Candidate), b: &(usize, &Candidate)) -> Ordering {
     b.0.cmp(&a.0).then(pinned).then_with(|| a.1.name.cmp(&b.1.name))
 }
 
-/// Those of some skills that cannot be used whose names have one of the words.
+/// Returns the unusable skills whose names contain one of the words.
 pub(super) fn named<'a>(
     unusable: &'a [UnusableSkill],
     query: &str,

@@ -9,7 +9,7 @@ use savoir_skill::{Source, read};
 use super::*;
 use crate::{disclosure::Candidate, library::Draft};
 
-/// Skills in memory, with what happened to them.
+/// Skills in memory, with a record of what was used and saved.
 #[derive(Debug, Default)]
 struct SkillLookup {
     skills: BTreeMap<String, Arc<Opened>>,
@@ -102,9 +102,9 @@ async fn use_skill_returns_instructions_and_applies_the_list() {
     let shelf = SkillLookup::with(&[REPORT, PLAIN]);
     let allowed_tools = Arc::new(AllowedTools::default());
     let builtin_tools = BuiltinTools::new(shelf.clone(), Some(Arc::clone(&allowed_tools)));
-    let told = call(&builtin_tools, "use_skill", json!({"name": "report"})).await;
+    let answer = call(&builtin_tools, "use_skill", json!({"name": "report"})).await;
     assert_eq!(
-        told.data,
+        answer.data,
         Some(json!({
             "name": "report",
             "description": "Writes the weekly report.",

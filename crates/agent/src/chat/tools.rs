@@ -1,5 +1,5 @@
 //! Answers chat messages with an agent that can use skills and the knowledge base of the
-//! conversation. If nobody can be asked for approval, tools that need approval do not run.
+//! conversation. If no user can be asked for approval, tools that need approval do not run.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::{
 };
 
 impl ChatService {
-    /// As [`answer`](Self::answer), by an agent with the skills of a library, and with what runs
-    /// their tools if that is there.
+    /// Like [`answer`](Self::answer), but with an agent that can load the skills of a library.
+    /// Their tools are available if `skill_tools` is set.
     pub async fn answer_with_tools(
         &self,
         turn: &ChatTurn,
@@ -36,12 +36,7 @@ impl ChatService {
             (Some(name), text) => self.call_skill(turn, name, text, &out).await,
             (None, _) => self.run_agent(turn, self.agent(turn, library, skill_tools), &out).await,
         };
-        // Whoever reads the conversation after the last event finds the answer.
-        self.store_answer(turn, &transcript.text()).await;
-        if let Ok(done) = ended {
-            // Nobody is left to tell when this fails.
-            let _ = out.emit(Event::Done(done)).await;
-        }
+        self.end(turn, &transcript.text(), ended, &out).await;
     }
 
     async fn run_agent(&self, turn: &ChatTurn, agent: Agent, out: &Emitter) -> Result<Done, Gone> {
@@ -55,7 +50,7 @@ impl ChatService {
                 return Ok(Done::Error { message });
             }
         };
-        // The message is already stored, and is added again by the turn.
+        // The turn adds the user's message itself, and this message is already stored.
         if messages.last().is_some_and(|last| last.content == turn.message) {
             messages.pop();
         }
@@ -103,7 +98,7 @@ struct KnowledgeSearch {
 impl KnowledgeSearch {
     async fn search(&self, given: &Map<String, Value>) -> ToolAnswer {
         let Some(query) = given.get("query").and_then(Value::as_str) else {
-            let message = "the argument `query` is missing, or is no text";
+            let message = "the argument `query` is missing or not a string";
             return ToolAnswer::failed("missing-argument", message);
         };
         let Some(knowledge) = &self.services.knowledge else {

@@ -11,7 +11,8 @@ use tokio::sync::mpsc::Receiver;
 use super::{ChatService, ChatTurn};
 
 impl ChatService {
-    /// Lets a workflow answer, and keeps what came of it: its output, or the words so far.
+    /// Answers a message with a workflow, and stores the result: its output, or the text so far if
+    /// it failed.
     pub async fn answer_by_workflow(
         &self,
         turn: &ChatTurn,
@@ -29,21 +30,18 @@ impl ChatService {
         let (out, transcript) = out.with_transcript();
         let (inner, events) = out.nested();
         let run_agent = async move { workflow::run(host, run, journal, &inner).await };
-        // Whoever went away takes the events along, and the workflow learns of it.
-        let (outcome, told) = tokio::join!(run_agent, forward_events(events, &out));
-        match &outcome {
-            Ok(WorkflowOutcome::Completed { output }) => {
-                self.store_answer(turn, &text_of(output)).await;
-            }
-            _ => self.store_answer(turn, &transcript.text()).await,
-        }
-        if let (Ok(outcome), Ok(())) = (outcome, told) {
-            // Nobody is left to tell when this fails.
-            let _ = out.emit(Event::Done(done_event(outcome))).await;
-        }
+        // If the client disconnects, `forward_events` drops the receiver, so that the workflow's
+        // next event fails and the workflow stops.
+        let (outcome, forwarded) = tokio::join!(run_agent, forward_events(events, &out));
+        let text = match &outcome {
+            Ok(WorkflowOutcome::Completed { output }) => text_of(output),
+            _ => transcript.text(),
+        };
+        let ended = outcome.and_then(|outcome| forwarded.map(|()| done_event(outcome)));
+        self.end(turn, &text, ended, &out).await;
     }
 
-    /// The conversation up to a message, for nodes that are to know it.
+    /// The messages before the current one, for nodes that use the history.
     async fn history_before(&self, turn: &ChatTurn) -> Result<Vec<Value>, StoreError> {
         let most = limits::MAX_HISTORY_MESSAGES as u32 + 1;
         let mut messages = self.database.sessions().messages(&turn.session, Some(most)).await?;
@@ -61,7 +59,8 @@ async fn forward_events(mut events: Receiver<Event>, out: &Emitter) -> Result<()
     loop {
         let event = tokio::select! {
             biased;
-            // A workflow that says nothing would not learn of it otherwise.
+            // Without this, a disconnected client would only be noticed at the next event of the
+            // workflow.
             () = out.gone() => return Err(Gone),
             event = events.recv() => event,
         };
@@ -87,7 +86,7 @@ fn to_chat_event(event: Event) -> Option<Event> {
         Event::Thought(thought) => thought.in_conversation().into(),
         Event::WorkflowError { error } => Event::Error { message: error },
         Event::Citation { .. } | Event::Warning { .. } => event,
-        // An error of a node is followed by that of the workflow, with the same text.
+        // The workflow's own error event follows, with the same text.
         _ => return None,
     })
 }

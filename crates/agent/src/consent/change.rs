@@ -5,21 +5,21 @@ use std::time::Duration;
 use savoir_lint::visible;
 use similar::{ChangeTag, TextDiff};
 
-/// Lines that are shown; a person reads no more before they agree.
+/// Maximum number of lines that are shown; users do not read more before they agree.
 const MAX_LINES: usize = 60;
-/// Characters of a shown line. What is longer goes on in the next one, which says so: a terminal
-/// that broke it would let a stranger begin a line.
+/// Maximum length of a shown line. Longer lines are broken here and marked, because a terminal that
+/// wraps a line would let the file's author imitate a separate line.
 const MAX_CHARACTERS: usize = 72;
-/// Lines around a change.
+/// Unchanged lines that are shown around a change.
 const CONTEXT: usize = 1;
 /// Timeout for finding the shortest difference.
 const TIME: Duration = Duration::from_millis(500);
 
-/// Lines that come and go, harmless for a terminal.
+/// The added and removed lines, safe to print on a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileDiff {
-    /// Each begins with `+`, `-` or a space, and is followed by `…` where it continues the one
-    /// before.
+    /// Each line begins with `+`, `-` or a space, which `…` follows if the line continues the
+    /// previous one.
     pub lines: Vec<String>,
     /// The number of lines that are not shown.
     pub more: usize,

@@ -1,4 +1,4 @@
-//! Simulates which installed skills other agents (Claude Code, Codex) show to their models.
+//! Simulates which installed skills other agents, such as Claude Code, show to their models.
 //!
 //! A host is another agent; its catalogue is the list of skills that it shows to its model. The
 //! rules follow requests of real releases that were recorded; each rule names its source. The
@@ -7,8 +7,17 @@
 mod claude_code;
 mod codex;
 mod fields;
+mod gemini_cli;
+mod goose;
+mod opencode;
+mod qwen_code;
+
+use std::collections::HashSet;
 
 use serde::Serialize;
+
+/// Bytes that count as one token where a host does not count them.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// The rules of one host.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +35,10 @@ pub struct HostRules {
 enum Host {
     ClaudeCode,
     Codex,
+    GeminiCli,
+    Goose,
+    Opencode,
+    QwenCode,
 }
 
 /// One rule, and its source.
@@ -49,7 +62,7 @@ pub enum Certainty {
 }
 
 /// All hosts whose rules are known.
-pub const HOSTS: [HostRules; 2] = [
+pub const HOSTS: [HostRules; 6] = [
     HostRules {
         agent: "claude-code",
         version: claude_code::VERSION,
@@ -57,6 +70,25 @@ pub const HOSTS: [HostRules; 2] = [
         host: Host::ClaudeCode,
     },
     HostRules { agent: "codex", version: codex::VERSION, rules: codex::RULES, host: Host::Codex },
+    HostRules {
+        agent: "gemini-cli",
+        version: gemini_cli::VERSION,
+        rules: gemini_cli::RULES,
+        host: Host::GeminiCli,
+    },
+    HostRules { agent: "goose", version: goose::VERSION, rules: goose::RULES, host: Host::Goose },
+    HostRules {
+        agent: "opencode",
+        version: opencode::VERSION,
+        rules: opencode::RULES,
+        host: Host::Opencode,
+    },
+    HostRules {
+        agent: "qwen-code",
+        version: qwen_code::VERSION,
+        rules: qwen_code::RULES,
+        host: Host::QwenCode,
+    },
 ];
 
 /// Where a skill is installed.
@@ -150,7 +182,7 @@ pub struct Simulation {
     pub version: &'static str,
     /// Tokens of the context.
     pub context: usize,
-    /// Tokens that the catalogue may take.
+    /// Tokens that the catalogue may take: the whole context if the host sets no limit.
     pub budget: usize,
     /// Tokens of the catalogue as the host counts them, including its built-in skills.
     pub tokens: usize,
@@ -254,8 +286,8 @@ impl HostRules {
     /// The file beside SKILL.md that the host reads.
     pub fn side_file(&self) -> Option<&'static str> {
         match self.host {
-            Host::ClaudeCode => None,
             Host::Codex => Some(codex::SIDE_FILE),
+            _ => None,
         }
     }
 
@@ -268,6 +300,10 @@ impl HostRules {
         match self.host {
             Host::ClaudeCode => claude_code::read(files),
             Host::Codex => codex::read(files),
+            Host::GeminiCli => gemini_cli::read(files),
+            Host::Goose => goose::read(files),
+            Host::Opencode => opencode::read(files),
+            Host::QwenCode => qwen_code::read(files),
         }
     }
 
@@ -276,6 +312,10 @@ impl HostRules {
         let Catalogue { budget, tokens, skills } = match self.host {
             Host::ClaudeCode => claude_code::catalogue(skills, context),
             Host::Codex => codex::catalogue(skills, context),
+            Host::GeminiCli => gemini_cli::catalogue(skills, context),
+            Host::Goose => goose::catalogue(skills, context),
+            Host::Opencode => opencode::catalogue(skills, context),
+            Host::QwenCode => qwen_code::catalogue(skills, context),
         };
         let Self { agent, version, rules, .. } = *self;
         Simulation { agent, version, context, budget, tokens, skills, rules }
@@ -293,4 +333,39 @@ fn split_hidden(skills: Vec<InstalledSkill>) -> (Vec<InstalledSkill>, Vec<SkillV
         }
     }
     (shown, hidden)
+}
+
+/// Keeps the first of the skills with the same name.
+fn split_duplicates(skills: Vec<InstalledSkill>) -> (Vec<InstalledSkill>, Vec<SkillVisibility>) {
+    let mut names = HashSet::new();
+    let (kept, others): (Vec<_>, Vec<_>) =
+        skills.into_iter().partition(|skill| names.insert(skill.name.clone()));
+    let why = "another skill has the same name";
+    (kept, others.into_iter().map(|skill| SkillVisibility::hidden(skill, why)).collect())
+}
+
+/// Builds the catalogue of a host without a limit. Of skills with the same name, that of the project
+/// counts, else the first path; `arrange` puts the skills in the order of the host, and `text` is how
+/// it lists one.
+fn list_whole(
+    mut skills: Vec<InstalledSkill>,
+    context: usize,
+    arrange: impl FnOnce(&mut [InstalledSkill]),
+    text: impl Fn(&InstalledSkill) -> String,
+) -> Catalogue {
+    skills.sort_by_cached_key(|skill| (skill.scope == SkillScope::User, skill.path.clone()));
+    let (skills, hidden) = split_hidden(skills);
+    let (mut skills, duplicates) = split_duplicates(skills);
+    arrange(&mut skills);
+    let mut tokens = 0;
+    let mut listed = Vec::with_capacity(skills.len());
+    for skill in skills {
+        let text = text(&skill);
+        tokens += text.len().div_ceil(BYTES_PER_TOKEN);
+        let characters = skill.description.chars().count();
+        listed.push(SkillVisibility::listed(skill, characters, text));
+    }
+    listed.extend(duplicates);
+    listed.extend(hidden);
+    Catalogue { budget: context, tokens, skills: listed }
 }

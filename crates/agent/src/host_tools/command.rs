@@ -23,10 +23,11 @@ use serde_json::json;
 use super::{HostTools, ToolFailure, unusable};
 use crate::{allowed_tools::CallGuard, consent::HostAction, toolset::ToolAnswer};
 
-/// Seconds that a command may take, and if nothing is said.
+/// Maximum and default time limit of a command, in seconds.
 pub(super) const MAX_SECONDS: u64 = 300;
 const SECONDS: u64 = 60;
-/// Bytes that a command may print before it is ended; a model reads the first and last of them.
+/// Maximum output of a command in bytes; it is stopped when it prints more. The model gets the
+/// beginning and the end.
 const PRINTED: u64 = 8 << 20;
 /// Maximum number of moved files that are listed for the model.
 const MAX_REPORTED: usize = 40;
@@ -47,8 +48,8 @@ impl HostTools {
         Ok(answer(&self.execute(command, shell, policy).await?, seconds))
     }
 
-    /// Runs a command without a question, in the sandbox of the commands of the model, and watches
-    /// which files it opens. The error is a stable code and a message.
+    /// Runs a command without asking, in the sandbox for commands of the model, and records which
+    /// files it opens. An error is a stable code and a message.
     pub async fn run_watched(
         &self,
         command: &str,
@@ -64,7 +65,8 @@ impl HostTools {
         };
         let (ended, output) = (describe_end(end, seconds).0, captured.output);
         let FileEvents { denied, denied_writes, .. } = files;
-        // Shells open the terminal and look at processes; none of them says anything.
+        // Every shell opens its terminal and reads `/proc`, so these accesses say nothing about the
+        // command.
         let is_file =
             |path: &PathBuf| !["/dev", "/proc", "/sys"].iter().any(|at| path.starts_with(at));
         let denied = denied.into_iter().filter(is_file).collect();
@@ -87,7 +89,7 @@ impl HostTools {
         policy: Policy,
     ) -> Result<CommandResult, ToolFailure> {
         let cancel = Cancel::default();
-        // Whoever stops waiting for it ends it.
+        // Dropping this future, because the caller stops waiting, ends the command.
         let _guard = cancel.cancel_on_drop();
         let words = ["-c".to_owned(), command.to_owned()];
         let (workspace, protected) = (Arc::clone(&self.workspace), self.protected());
@@ -108,8 +110,7 @@ impl HostTools {
 
     fn policy(&self, shell: &Path, wall: Duration) -> Result<Policy, ToolFailure> {
         let root = self.workspace.root().to_owned();
-        // A repository of the workspace itself can be worked with; what git executes stays as it
-        // is.
+        // Commands may change the workspace's own repository, except for files that git executes.
         let opened = [root.join(".git")];
         let protected = grant::protect(&self.run_env, None, std::slice::from_ref(&root), &opened);
         let protected = protected.map_err(|error| ("workspace-unusable", error.to_string()))?;
@@ -127,7 +128,7 @@ impl HostTools {
             ("HOME", &home),
             ("LANG", "C.UTF-8"),
             ("TERM", "dumb"),
-            // No question can be answered.
+            // Nobody can answer a prompt.
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_PAGER", "cat"),
         ];
@@ -155,17 +156,17 @@ impl HostTools {
 /// How a watched command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandEnd {
-    /// `None` if it did not exit by itself.
+    /// The exit code; `None` if the command did not exit by itself.
     pub exit_code: Option<i32>,
-    /// How it ended, in words.
+    /// Describes how the command ended, for the model.
     pub ended: String,
-    /// What it printed, with the middle cut out if it is long.
+    /// The output; the middle is left out if it is long.
     pub output: String,
-    /// Sentences about protected files that it created and that were moved aside.
+    /// Sentences about protected files that the command created and that were moved aside.
     pub moved_files: Vec<String>,
-    /// Files that exist on this machine, and that it could not access.
+    /// Existing files that the command could not access.
     pub denied: Vec<PathBuf>,
-    /// Those of them that it tried to write.
+    /// The files among `denied` that the command tried to write.
     pub denied_writes: Vec<PathBuf>,
 }
 
@@ -175,7 +176,7 @@ struct CommandResult {
     captured: Captured,
     /// Sentences about the files that were moved aside.
     moved_lines: Vec<String>,
-    /// The files that it opened, if it was watched.
+    /// The files that the command opened, if they were recorded.
     files: FileEvents,
 }
 
@@ -203,7 +204,7 @@ fn run_protected<'a>(
     })
 }
 
-/// Runs it until it ends.
+/// Runs the command until it ends.
 fn run(
     policy: Policy,
     shell: &Path,
@@ -225,7 +226,7 @@ fn run(
     Ok((outcome, capture.finish()))
 }
 
-/// How a command ended, in words, and the stable code if it failed.
+/// Describes how a command ended, and returns the error code if it failed.
 fn describe_end(end: ProcessEnd, seconds: u64) -> (String, Option<&'static str>) {
     match end {
         ProcessEnd::Exited(0) => ("exit code 0".to_owned(), None),

@@ -60,7 +60,7 @@ impl HostTools {
         self.agree_to_write(path, (shown, text), &protected, call_guard).await?;
         let _turn = self.writes.lock().await;
         let inside = self.writable(path, &protected)?;
-        // Who agreed saw what it replaces.
+        // The user agreed to replace the content that was shown, so it must not have changed.
         if self.workspace.read(&inside) != before {
             let message = format!("`{path}` was changed by others meanwhile; read it again");
             return Err(("file-changed", message));
@@ -103,7 +103,7 @@ impl HostTools {
         looked.unwrap_or_else(|error| Err(("file-failed", error.to_string())))
     }
 
-    /// A path that may be written: nothing that others execute or obey.
+    /// Resolves a path that may be written; refuses paths that other programs execute or obey.
     fn writable(&self, path: &str, protected: &ProtectedPaths) -> Result<Inside, ToolFailure> {
         let inside = self.workspace.inside(path)?;
         let root = self.workspace.root();
@@ -170,7 +170,7 @@ impl HostTools {
     }
 }
 
-/// A text with a passage replaced that must be there once.
+/// Replaces a passage that must occur exactly once in the text.
 fn replace_once(path: &str, text: &str, old: &str, new: &str) -> Result<String, ToolFailure> {
     let unfit = |message: String| Err(("passage-not-found", message));
     match text.matches(old).count() {

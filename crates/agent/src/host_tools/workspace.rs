@@ -1,7 +1,7 @@
 //! Opens paths inside the workspace and rejects paths that lead out of it.
 //!
-//! Paths are walked part by part from the open folder, and no link is followed, so that no one can
-//! exchange a folder for a link in between.
+//! Paths are walked part by part from the open folder, and no link is followed. So replacing a
+//! folder by a link while a path is opened does not help an attacker.
 
 use std::{
     fs::File,
@@ -19,9 +19,9 @@ use savoir_engine::protection::Root;
 use super::ToolFailure;
 use crate::library::MAX_SERVED_FILE_BYTES;
 
-/// Entries of a folder that are listed.
+/// Maximum number of entries of a folder that are listed.
 const MAX_ENTRIES: usize = 1000;
-/// Bytes of a file that is written.
+/// Maximum size of a file that is written, in bytes.
 const MAX_WRITTEN: usize = 4 << 20;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -32,12 +32,12 @@ pub(super) struct Workspace {
     root: Root,
 }
 
-/// A path inside, in its parts.
+/// A path inside the workspace, split into its parts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inside(Vec<String>);
 
 impl Inside {
-    /// With `/` between the parts.
+    /// The path with `/` between the parts.
     pub(super) fn text(&self) -> String {
         self.0.join("/")
     }
@@ -64,12 +64,12 @@ impl Workspace {
         self.root.path()
     }
 
-    /// The workspace itself, to be looked through.
+    /// The open workspace folder, to be searched.
     pub(super) fn folder_to_look_at(&self) -> &Root {
         &self.root
     }
 
-    /// A path as a model writes it: relative, or absolute and inside.
+    /// Parses a path that a model writes: relative, or absolute and inside the workspace.
     pub(super) fn inside(&self, path: &str) -> Result<Inside, ToolFailure> {
         let outside = || {
             let message =
@@ -114,7 +114,7 @@ impl Workspace {
         Ok(folder)
     }
 
-    /// The folder and the name of a file.
+    /// Opens the parent folder of a file; returns it with the file's name.
     fn place<'a>(
         &self,
         path: &'a Inside,
@@ -126,11 +126,11 @@ impl Workspace {
         Ok((self.folder(above, missing)?, name))
     }
 
-    /// A text file.
+    /// Reads a text file.
     pub(super) fn read(&self, path: &Inside) -> Result<String, ToolFailure> {
         let shown = path.text();
         let (folder, name) = self.place(path, Missing::Fails)?;
-        // Opening a pipe would wait for someone to write into it.
+        // Opening a pipe without this flag would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = openat(&folder, name, flags, Mode::empty()).map_err(|e| failed(&shown, e))?;
         let file = File::from(file);
@@ -149,7 +149,7 @@ impl Workspace {
             return Err(("file-too-large", message));
         }
         String::from_utf8(bytes)
-            .map_err(|_| ("file-not-text", format!("`{shown}` is no text in UTF-8")))
+            .map_err(|_| ("file-not-text", format!("`{shown}` is not UTF-8 text")))
     }
 
     /// Writes a text file under another name, then renames it, so that readers see the old text or
@@ -175,13 +175,13 @@ impl Workspace {
         let written = File::from(file).write_all(text.as_bytes());
         let moved = written.and_then(|()| Ok(renameat(&folder, &new, &folder, name)?));
         moved.map_err(|error| {
-            // What is left of it is of no use.
+            // The temporary file is useless after an error.
             let _ = unlinkat(&folder, &new, AtFlags::empty());
             unreadable(&shown, &error)
         })
     }
 
-    /// The names in a folder: folders end with a slash, links with an at sign.
+    /// Lists the names in a folder: folders end with `/`, links with `@`.
     pub(super) fn list(&self, path: &Inside) -> Result<Vec<String>, ToolFailure> {
         let shown = path.text();
         let folder = self.folder(&path.0, Missing::Fails)?;
@@ -209,7 +209,7 @@ impl Workspace {
     }
 }
 
-/// Whether a text is short enough to be written.
+/// Checks that a text is short enough to be written.
 pub(super) fn fits(text: &str) -> Result<(), ToolFailure> {
     if text.len() > MAX_WRITTEN {
         let message =

@@ -5,8 +5,10 @@ mod files;
 use std::{
     collections::BTreeMap,
     fs, io,
+    num::NonZero,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
+    thread,
 };
 
 use futures::future::BoxFuture;
@@ -14,12 +16,15 @@ use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES
 
 use super::{
     CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, PreparedSkill,
-    SkillIndex, prepare_skill,
+    SummaryCache, prepare_skill,
 };
 use crate::{
     disclosure::{Candidate, UnusableSkill},
     usage::Usage,
 };
+
+/// The minimum number of skills for which another thread is started.
+const MIN_SKILLS_PER_THREAD: usize = 256;
 
 /// Skills in folders, by name. The folders are read on first use.
 #[derive(Debug)]
@@ -28,8 +33,7 @@ pub struct Folders {
     usage: Option<Usage>,
     /// The folder for drafts, which no agent reads.
     drafts: PathBuf,
-    /// The lines of skills that were read before.
-    index: Option<SkillIndex>,
+    summary_cache: Option<SummaryCache>,
     found_skills: OnceLock<ScannedSkills>,
 }
 
@@ -41,7 +45,8 @@ struct ScannedSkills {
 }
 
 impl Folders {
-    /// Skills by the names of their folders; of two with the same name the first counts.
+    /// Creates a library from skills with the names of their folders; the first of two skills with
+    /// the same name is used.
     pub fn new(
         places: impl IntoIterator<Item = (String, PathBuf)>,
         usage: Option<Usage>,
@@ -51,16 +56,16 @@ impl Folders {
         for (name, folder) in places {
             skills.entry(name).or_insert(folder);
         }
-        Self { skills, usage, drafts, index: None, found_skills: OnceLock::new() }
+        Self { skills, usage, drafts, summary_cache: None, found_skills: OnceLock::new() }
     }
 
-    /// Reads only skills that changed since an index was stored.
+    /// Reads only skills that changed since the cache was stored.
     #[must_use]
-    pub fn with_index(self, index: Option<SkillIndex>) -> Self {
-        Self { index, ..self }
+    pub fn with_summary_cache(self, summary_cache: Option<SummaryCache>) -> Self {
+        Self { summary_cache, ..self }
     }
 
-    /// The names and where they are.
+    /// The names of the skills with their folders.
     pub fn places(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.skills.iter().map(|(name, folder)| (name.as_str(), folder.as_path()))
     }
@@ -76,7 +81,7 @@ impl Folders {
         Ok(Opened { skill, note })
     }
 
-    /// The folder of a skill that models may call: of others nothing is read.
+    /// Opens the folder of a skill if models may call the skill; no file of other skills is read.
     fn folder_for_models(&self, name: &str) -> Result<Folder, LibraryError> {
         let (folder, prepared) = Self::prepare_folder(name, self.folder(name)?)?;
         CalledBy::Model.check(&prepared.skill)?;
@@ -91,13 +96,13 @@ impl Folders {
         let bytes = folder.read_up_to(&file, MAX_FILE_BYTES);
         let bytes = bytes.map_err(|error| broken(error.to_string()))?;
         let source = Source::from_bytes(bytes).map_err(|error| broken(error.to_string()))?;
-        // It is asked for by the name under which it was listed.
+        // Models call the skill by the name under which it was listed.
         let prepared =
             prepare_skill(name, &read(source, Some(&folder)), Some(&folder)).map_err(broken)?;
         Ok((folder, prepared))
     }
 
-    /// Looks into all folders, once.
+    /// The skills in all folders, which are scanned once.
     fn found_skills(&self) -> &ScannedSkills {
         self.found_skills.get_or_init(|| self.scan_folders())
     }
@@ -105,8 +110,8 @@ impl Folders {
     fn scan_folders(&self) -> ScannedSkills {
         let used = self.usage.as_ref().and_then(|usage| usage.all().ok()).unwrap_or_default();
         let (mut candidates, mut unusable) = (Vec::new(), Vec::new());
-        for (name, folder) in &self.skills {
-            match self.candidate(name, folder) {
+        for (name, candidate) in self.candidates() {
+            match candidate {
                 Ok(Some(candidate)) => {
                     let last_used = used.get(name).map(|used| used.last);
                     candidates.push(Candidate { last_used, ..candidate });
@@ -117,20 +122,42 @@ impl Folders {
                 }
             }
         }
-        if let Some(index) = &self.index {
-            index.save();
+        if let Some(cache) = &self.summary_cache {
+            cache.save();
         }
         ScannedSkills { candidates: candidates.into(), unusable }
     }
 
-    /// The line of a skill; `None` if models may not call it.
+    /// The summaries of all skills, in the order of their names. All processors are used, because the
+    /// files of each skill are checked for changes.
+    fn candidates(&self) -> Vec<(&String, Result<Option<Candidate>, LibraryError>)> {
+        let skills: Vec<(&String, &PathBuf)> = self.skills.iter().collect();
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let share = skills.len().div_ceil(threads).max(MIN_SKILLS_PER_THREAD);
+        let look_up = |part: &[(&String, &PathBuf)]| -> Vec<_> {
+            part.iter().map(|(name, folder)| self.candidate(name, folder)).collect()
+        };
+        let look_up = &look_up;
+        let found: Vec<_> = thread::scope(|scope| {
+            let mut parts = skills.chunks(share);
+            let first = parts.next().unwrap_or_default();
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || look_up(part))).collect();
+            let others = others
+                .into_iter()
+                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            std::iter::once(look_up(first)).chain(others).flatten().collect()
+        });
+        skills.into_iter().map(|(name, _)| name).zip(found).collect()
+    }
+
+    /// Returns the summary of a skill for the list; `None` if models may not call it.
     fn candidate(&self, name: &str, folder: &Path) -> Result<Option<Candidate>, LibraryError> {
         let read = || {
             let (_, PreparedSkill { skill, .. }) = Self::prepare_folder(name, folder)?;
             Ok(CalledBy::Model.check(&skill).is_ok().then_some(skill))
         };
-        match &self.index {
-            Some(index) => index.candidate(name, folder, read),
+        match &self.summary_cache {
+            Some(cache) => cache.get_or_read(name, folder, read),
             None => Ok(read()?.map(|skill| Candidate::new(&skill))),
         }
     }
@@ -143,7 +170,7 @@ impl Folders {
         let folder = self.folder_for_models(name)?;
         let (own, given) = (name.to_owned(), path.to_owned());
         match folder.files().iter().find(|file| file.path == path) {
-            Some(file) if file.link => return Err(files::link(&folder, path)),
+            Some(file) if file.link => return Err(files::link_error(&folder, path)),
             Some(_) => {}
             None => return Err(LibraryError::NoFile { name: own, path: given }),
         }
@@ -158,7 +185,7 @@ impl Folders {
         }
     }
 
-    /// Writes a draft, unless one of its name exists.
+    /// Writes a draft; fails if a draft of the same name exists.
     fn write_draft(&self, draft: &Draft) -> Result<String, LibraryError> {
         let failed = |error: io::Error| LibraryError::Failed { reason: error.to_string() };
         let taken = |place: &str| LibraryError::Draft {
@@ -207,7 +234,7 @@ impl Library for Folders {
     }
 
     fn resources<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Vec<String>, LibraryError>> {
-        Box::pin(async move { Ok(files::readable(&self.folder_for_models(name)?)) })
+        Box::pin(async move { Ok(files::list_text_files(&self.folder_for_models(name)?)) })
     }
 
     fn choices(&self) -> BoxFuture<'_, Result<Vec<String>, LibraryError>> {
@@ -230,7 +257,7 @@ impl Library for Folders {
 
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // What is not noted is shown later than it should be.
+            // If the use is not recorded, the skill only appears further down in the list.
             let noted = self.usage.as_ref().map(|usage| usage.record(name));
             if let Some(Err(error)) = noted {
                 tracing::warn!(%error, "the use of a skill was not noted");

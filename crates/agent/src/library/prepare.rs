@@ -5,8 +5,10 @@
 //! access fields (who may call it, which tools it allows) cannot be read is not offered at all.
 
 use savoir_skill::{
-    Diagnostic, Dialect, Folder, Reading, Skill, State, check, convert::with_tools_of_original,
+    Diagnostic, Dialect, Folder, Reading, Skill, State, check,
+    convert::with_tools_of_original,
     read_as,
+    yaml::{Entry, YamlVersion},
 };
 
 /// Fields that do not affect what a skill may do.
@@ -81,9 +83,11 @@ fn is_formal(found: &Diagnostic) -> bool {
 /// Applies the access fields of every dialect to a skill. Returns an error if they cannot be read.
 pub fn apply_access_fields(skill: &mut Skill, reading: &Reading) -> Result<(), String> {
     let document = &reading.document;
-    let mut keys = document.entries().iter().map(|entry| entry.key.as_str());
-    if let Some(key) = keys.find(|key| is_misspelt_access_field(key)) {
-        let key = key.escape_debug();
+    let version = reading.detection.dialect.yaml();
+    let misspelt =
+        |entry: &&Entry| is_misspelt_access_field(&entry.key) && !is_default_access(entry, version);
+    if let Some(entry) = document.entries().iter().find(misspelt) {
+        let key = entry.key.escape_debug();
         return Err(with_check_hint(&format!(
             "`{key}` is not read: write it in small letters with hyphens"
         )));
@@ -114,6 +118,15 @@ pub fn apply_access_fields(skill: &mut Skill, reading: &Reading) -> Result<(), S
 fn is_misspelt_access_field(key: &str) -> bool {
     let meant = key.to_ascii_lowercase().replace('_', "-");
     ACCESS_FIELDS.contains(&meant.as_str()) && !ACCESS_FIELDS.contains(&key)
+}
+
+/// Whether an access field only repeats what is true without it, so that a misspelling is harmless.
+fn is_default_access(entry: &Entry, version: YamlVersion) -> bool {
+    match entry.key.to_ascii_lowercase().replace('_', "-").as_str() {
+        "user-invocable" => entry.value.boolean(version) == Some(true),
+        "disable-model-invocation" => entry.value.boolean(version) == Some(false),
+        _ => false,
+    }
 }
 
 fn is_access_field_error(found: &Diagnostic) -> bool {
@@ -204,6 +217,16 @@ mod tests {
             }
         }
         assert!(prepare_fields("version: 1.0\nallowed-tools: Read\nallowed-tools: Bash").is_err());
+    }
+
+    #[test]
+    fn misspelt_access_fields_that_restrict_nothing_are_ignored() {
+        for harmless in ["user_invocable: true", "disable_model_invocation: false"] {
+            assert!(prepare_fields(harmless).is_ok(), "{harmless}");
+        }
+        for unread in ["user_invocable: false", "Disable-Model-Invocation: true"] {
+            assert!(prepare_fields(unread).unwrap_err().contains("is not read"), "{unread}");
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl TurnRun<'_> {
         let model = choice.model.clone();
         let request = ChatRequest { model, messages, temperature, max_tokens, tools };
         let client = &choice.client;
-        // A client that breaks down is a model that fails.
+        // A panic in the client counts as a failure of the model.
         let stream = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
         let Ok(stream) = stream else { return Ok(failed(broken(&choice.provider))) };
         let mut partial = PartialReply { input_tokens_sent, ..PartialReply::default() };
@@ -70,7 +70,7 @@ impl TurnRun<'_> {
         received.map(|()| partial.reply)
     }
 
-    /// Hears an answer to its end, or until something ends it.
+    /// Receives an answer until its end, a limit, or a disconnected client.
     async fn receive(
         &self,
         mut stream: BoxStream<'static, Result<Chunk, ModelError>>,
@@ -110,7 +110,7 @@ impl TurnRun<'_> {
                     return Ok(());
                 }
             }
-            // Who never ends is ended.
+            // Stops an answer that uses up the remaining tokens.
             if partial.input_tokens_sent + partial.received > self.meter.remaining_tokens() {
                 partial.reply.limit = Some(self.meter.used_tokens());
                 return Ok(());
@@ -123,9 +123,9 @@ impl TurnRun<'_> {
 #[derive(Debug, Default)]
 struct PartialReply {
     reply: ModelReply,
-    /// Tokens of the question, by estimate.
+    /// The estimated tokens of the request.
     input_tokens_sent: u64,
-    /// Tokens of the answer so far, by estimate.
+    /// The estimated tokens of the answer so far.
     received: u64,
     /// The usage that the provider reports.
     usage: Option<Usage>,

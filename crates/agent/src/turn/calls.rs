@@ -26,11 +26,9 @@ const MAX_SHOWN_ARGUMENT_CHARS: usize = 200;
 
 /// The work for one call.
 enum CallJob<'a> {
-    /// None; the call is answered already.
+    /// Nothing to do: the call is already answered.
     Answered,
-    /// Call a tool.
     Tool(&'a OfferedToolEntry, Map<String, Value>),
-    /// Run a skill in a separate agent.
     Fork(Arc<Opened>, String),
 }
 

@@ -15,40 +15,41 @@ use tokio::time::Instant;
 /// The limits of a turn, including all forks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnLimits {
-    /// Questions to the model.
+    /// Maximum number of requests to the model.
     pub steps: u32,
-    /// Tokens that are sent and received.
+    /// Maximum number of tokens that are sent and received.
     pub tokens: u64,
-    /// Time on the clock, that of questions to people included.
+    /// Maximum wall-clock time, including the time in which the user is asked.
     pub time: Duration,
-    /// Time of one call.
+    /// Maximum time of one tool call.
     pub call: Duration,
-    /// Calls at once.
+    /// Maximum number of concurrent tool calls.
     pub parallel: usize,
-    /// Bytes of one answer of a tool.
+    /// Maximum size of a tool's answer in bytes.
     pub answer_bytes: usize,
-    /// Tokens of the lines that tell which skills there are.
+    /// Maximum number of tokens of the list of skills in the system prompt.
     pub preamble: usize,
-    /// Tokens of all that is sent at once.
+    /// Maximum number of tokens of one request.
     pub context: usize,
     /// Maximum number of model requests of a fork.
     pub apart_steps: u32,
-    /// Bytes of what such a skill comes to.
+    /// Maximum size of a fork's result in bytes.
     pub apart_bytes: usize,
 }
 
 impl Default for TurnLimits {
     fn default() -> Self {
         Self {
-            // Real tasks take five to twenty.
+            // Typical tasks need five to twenty requests.
             steps: 32,
             // About twice the context of current models.
             tokens: 400_000,
             time: Duration::from_mins(30),
-            // Longer than any sandbox lets a tool run; a person may think about a question.
+            // Longer than the time limit of any tool, because the user may need time to answer a
+            // question.
             call: Duration::from_mins(10),
             parallel: 8,
-            // The largest file that can be read, and what is said around it.
+            // The largest file that can be read, and the text around it.
             answer_bytes: 260 * 1024,
             preamble: 2_000,
             context: 100_000,
@@ -61,19 +62,17 @@ impl Default for TurnLimits {
 /// A limit that ended a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Limit {
-    /// Questions to the model.
+    /// Requests to the model.
     #[error("the limit of {0} steps is reached")]
     Steps(u32),
-    /// Tokens.
     #[error("the budget of {0} tokens is used up")]
     Tokens(u64),
-    /// Time.
     #[error("the time limit of {} s is reached", .0.as_secs())]
     Time(Duration),
 }
 
 impl Limit {
-    /// A stable word for it.
+    /// The stable code of the limit.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Steps(_) => "step-limit",
@@ -83,7 +82,7 @@ impl Limit {
     }
 }
 
-/// Counts what a turn takes. What is counted within counts outside, too.
+/// Counts the steps, tokens and time of a turn. A fork's meter also counts for its caller.
 pub(super) struct TurnMeter {
     most_steps: u32,
     most_tokens: u64,

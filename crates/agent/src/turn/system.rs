@@ -33,7 +33,7 @@ If you worked out a procedure that will be needed again and no skill describes i
 save_skill(name, description, instructions), so that it becomes a skill.";
 
 impl TurnRun<'_> {
-    /// The system text, with a line for each skill as far as there is room.
+    /// Builds the system prompt, with a line for each skill that fits.
     pub(super) async fn system(&self) -> String {
         let mut text = match &self.agent.instructions {
             Some(instructions) => format!("{instructions}\n\n{AGENT_PROMPT}"),
@@ -47,7 +47,7 @@ impl TurnRun<'_> {
         let skills = match self.agent.library.skills().await {
             Ok(skills) => skills,
             Err(error) => {
-                tracing::warn!(%error, "a model is told of no skills");
+                tracing::warn!(%error, "the skills cannot be listed, so the model gets no list of skills");
                 return text;
             }
         };
@@ -55,7 +55,7 @@ impl TurnRun<'_> {
             return text;
         }
         let preamble = Preamble::new(skills.to_vec(), Some(self.agent.limits.preamble));
-        // Writing into a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n{SKILLS_PROMPT}\n");
         for shown in &preamble.shown {
             let _ = writeln!(text, "{}", one_line(&shown.line));

@@ -1,4 +1,4 @@
-//! Turns of an agent: with a model that follows a script, and everything else as it is.
+//! Tests turns of an agent with a scripted model; all other parts are real.
 
 mod chat;
 mod fences;

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use savoir_agent::disclosure::hosts::{HostRules, SkillFiles, SkillScope};
 use serde::Deserialize;
 
-/// The part of all names and of all descriptions that must be as recorded, in thousandths.
+/// The minimum agreement of names and of descriptions with the recording, in thousandths.
 const MIN_AGREEMENT: usize = 980;
-/// The folder of the recorded sessions. The length of paths counts in the catalogue of Codex.
+/// The folder of the recorded sessions. The length of paths affects the catalogue of Codex.
 const RECORDED_IN: &str = "/tmp/recorded-catalogues";
 
 #[derive(Deserialize)]
@@ -68,7 +68,8 @@ enum Shown {
     Plain(usize, String, usize),
 }
 
-/// What is shown of one skill: its index, its name, its description and its length.
+/// What the catalogue shows of one skill: its index, its name, and how much of its description,
+/// with the length.
 type Outcome = (usize, String, String, usize);
 
 impl Shown {
@@ -164,7 +165,7 @@ fn filler(length: usize) -> String {
 
 fn simulate(recording: &Recording, skills: &[TestSkill]) -> Vec<Outcome> {
     let host = HostRules::of(&recording.agent).expect("a known agent");
-    let folder = if recording.agent == "codex" { ".agents/skills" } else { ".claude/skills" };
+    let folder = if recording.agent == "claude-code" { ".claude/skills" } else { ".agents/skills" };
     let mut paths = HashMap::new();
     let mut installed = Vec::new();
     for (index, skill) in skills.iter().enumerate() {

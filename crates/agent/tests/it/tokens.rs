@@ -6,10 +6,10 @@ use savoir_agent::disclosure::{Candidate, Preamble};
 use savoir_model::WordPiece;
 use savoir_skill::{Source, read};
 
-/// Skills that are looked at.
+/// Maximum number of skills.
 const MOST: usize = 250;
 
-/// Texts of real skills, the same ones in every run.
+/// Collects texts of real skills, the same ones in every run.
 fn texts(folder: &Path, found: &mut Vec<String>) {
     let mut paths: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -27,7 +27,7 @@ fn texts(folder: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn a_preamble_costs_a_tenth_of_all_texts_at_most() {
+fn skill_list_costs_at_most_a_tenth_of_all_texts() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
     let Ok(folder) = std::env::var("SAVOIR_TEST_EMBEDDING_FOLDER") else {
         eprintln!("=== SKIPPED: no tokenizer to count with ===");
@@ -57,10 +57,10 @@ fn a_preamble_costs_a_tenth_of_all_texts_at_most() {
     eprintln!("{many} skills: {bodies} tokens of texts, {whole} of a preamble without a budget");
     assert!(whole * 10 <= bodies, "{whole} of {bodies}");
 
-    // What a budget promises, another tokenizer keeps about.
+    // Another tokenizer counts about as many tokens as our estimate.
     let budget = 4000;
-    let told = Preamble::new(skills, Some(budget));
-    let real = count(&told.text());
-    eprintln!("a budget of {budget}: {real} tokens, {} skills shown", told.shown.len());
+    let outcome = Preamble::new(skills, Some(budget));
+    let real = count(&outcome.text());
+    eprintln!("a budget of {budget}: {real} tokens, {} skills shown", outcome.shown.len());
     assert!(real <= budget * 3 / 2, "{real}");
 }

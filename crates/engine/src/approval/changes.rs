@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Approval, ExtraGrants, Program, Request, permission_phrases, printable};
 
-/// Changes of one kind that are named; a hostile skill can have thousands, and all its rights are
-/// in the question.
+/// Maximum number of changes of one kind that are listed. A malicious skill can have thousands; the
+/// question lists all its permissions anyway.
 const MAX_CHANGES: usize = 6;
 
-/// Every difference in short sentences, the files first.
+/// Lists every difference in short sentences, changed files first.
 pub(super) fn changes(request: &Request, approval: &Approval) -> Vec<String> {
     let mut found = Vec::new();
     if approval.path != request.path {
@@ -61,7 +61,7 @@ fn permissions(request: &Request, approval: &Approval, found: &mut Vec<String>) 
     let now: BTreeSet<_> = request.permissions.iter().collect();
     let then: BTreeSet<_> = approval.permissions.iter().collect();
     let mut new: Vec<_> = now.difference(&then).collect();
-    // What matters most is named, however many there are.
+    // The most severe permissions come first, so that the limit never cuts them off.
     new.sort_by_key(|entry| {
         permission_phrases::permission(entry, &request.secrets).first().map(|p| p.weight)
     });

@@ -36,14 +36,14 @@ pub enum Verdict {
 ///
 /// | | stored and nothing changed | else |
 /// |---|---|---|
-/// | a right that means nothing | refused | refused |
+/// | a permission that cannot be enforced | refused | refused |
 /// | untrusted | asks, with a warning | asks, with a warning |
 /// | `always_ask` | asks | asks |
 /// | downloaded | runs | asks, with a warning |
-/// | the person adds rights | runs | asks |
+/// | the user adds permissions | runs | asks |
 /// | verified | runs | runs |
 /// | bundled and read-only | runs | runs |
-/// | community, no right that the tier asks about | runs | runs |
+/// | community, no permission that the tier asks about | runs | runs |
 /// | everything else | runs | asks |
 ///
 /// [`decision`] says which permissions a tier asks about. A signature that does not cover every
@@ -149,7 +149,7 @@ fn find_refusal(request: &Request) -> Option<Verdict> {
     }
     for permission in &request.permissions {
         if let Some(problem) = permission.scope_problem() {
-            let (entry, problem) = (entry_text(permission), printable(&problem));
+            let (entry, problem) = (entry_text(permission), printable(&problem.to_string()));
             return refuse(
                 format!("the permission {entry} cannot be enforced: {problem}"),
                 "correct the permission in SKILL.md; `savoir check` shows where",
@@ -195,7 +195,7 @@ fn find_problem(added: GrantKind, entry: &str) -> Option<String> {
     match added {
         GrantKind::Host | GrantKind::PrivateHost => host_problem(added, entry),
         GrantKind::Program if entry.contains(',') => Some("repeat the option instead".to_owned()),
-        _ => added.permission(entry).scope_problem(),
+        _ => added.permission(entry).scope_problem().map(|problem| problem.to_string()),
     }
 }
 

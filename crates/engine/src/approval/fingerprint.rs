@@ -28,7 +28,7 @@ impl Fingerprint {
     pub fn of(request: &Request) -> Self {
         #[derive(Serialize)]
         struct Canonical<'a> {
-            // Another format of this JSON must never result in the same digits.
+            // Versions the format: JSON of another format must never have the same fingerprint.
             format: &'static str,
             path: &'a Path,
             digest: &'a str,

@@ -1,20 +1,20 @@
 //! Recognizes interpreters and shells: granting one of them grants running any code.
 
-/// Without version: `python3.12` is `python`.
+/// Names without a version: `python3.12` counts as `python`.
 const INTERPRETERS: &[&str] = &[
     // Shells, then languages.
     "sh", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "ash", "busybox", "toybox", "pwsh",
     "powershell", "cmd", "nu", "python", "pypy", "node", "nodejs", "deno", "bun", "perl", "ruby",
     "irb", "php", "lua", "luajit", "tclsh", "expect", "awk", "gawk", "mawk", "nawk", "java",
     "osascript", "julia", "Rscript", "guile",
-    // Programs that start the program in their arguments or in a file.
+    // Programs that start another program, named in their arguments or in a file.
     "env", "xargs", "find", "ssh", "make", "gmake", "sudo", "su", "doas", "nohup", "nice",
     "timeout", "setsid", "stdbuf", "strace", "parallel", "watch", "script", "npx", "uvx", "pipx",
     "docker", "podman", "systemd-run", "flock", "unshare", "nsenter", "chroot", "ionice", "chrt",
     "taskset", "time", "fakeroot", "ltrace", "gdb", "lldb", "crontab", "at", "tmux", "screen",
-    // Packages and builds: their files say what is run.
+    // Package managers and build tools: their configuration files list commands to run.
     "npm", "pnpm", "yarn", "bunx", "uv", "ninja", "just", "rake",
-    // Editors and pagers that have a command for a shell.
+    // Editors and pagers that can start a shell.
     "vi", "vim", "nvim", "emacs", "ed", "ex", "man", "less",
 ];
 

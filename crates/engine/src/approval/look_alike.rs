@@ -1,8 +1,8 @@
 //! Detects host and program names that imitate others with similar letters.
 //!
-//! A letter of another script can look exactly like a Latin one, and a host hides such letters
-//! behind `xn--`. A person who is asked reads what such a name looks like, and that it is another
-//! one.
+//! A letter of another script can look exactly like a Latin letter, and host names can hide such
+//! letters behind `xn--`. The approval question shows what such a name imitates, and warns that it
+//! is a different name.
 
 use idna::{
     AsciiDenyList,
@@ -11,7 +11,6 @@ use idna::{
 
 use super::printable;
 
-/// A name for the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CheckedName {
     /// The name with a note if it needs one.
@@ -20,8 +19,8 @@ pub(super) struct CheckedName {
     pub(super) is_marked: bool,
 }
 
-/// Letters that look like a Latin one. Not complete, and it need not be: what is missing here is
-/// marked as well, without the name that it looks like.
+/// Letters that look like a Latin letter. The list need not be complete: other non-ASCII names get
+/// a warning, too, but without the name that they imitate.
 const LOOK_ALIKES: [(char, &str); 24] = [
     ('a', "\u{430}\u{3b1}\u{251}"),
     ('b', "\u{432}\u{184}\u{185}"),
@@ -63,7 +62,7 @@ const SCRIPTS: [(&str, std::ops::RangeInclusive<char>); 10] = [
     ("Cherokee", '\u{13a0}'..='\u{13ff}'),
 ];
 
-/// A host, also as part of a URL, or a program, with a note if it may pass for another one.
+/// Checks a host, a URL or a program name, and adds a note if it could be mistaken for another one.
 pub(super) fn look_alike(name: &str) -> CheckedName {
     let decoded = decode_labels(name);
     if decoded.is_ascii() {
@@ -136,7 +135,7 @@ fn scripts(name: &str) -> Vec<&'static str> {
     found
 }
 
-/// Whether one label has letters of several scripts; `пример.com` has not.
+/// Whether one label has letters of several scripts; the labels of `пример.com` have one each.
 fn mixes_scripts(name: &str) -> bool {
     name.split(['.', '/', ':']).any(|label| scripts(label).len() > 1)
 }

@@ -28,12 +28,12 @@ pub(super) enum Weight {
     Harmless,
 }
 
-/// A right in words, and whether it needs a second look.
+/// The description of a permission, and its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Phrase {
     /// The verb: what the skill may do.
     pub(super) verb: String,
-    /// With what; empty if the verb says it all.
+    /// The files, hosts or programs that the verb is about; empty if the verb needs no object.
     pub(super) object: String,
     /// The plural name of the objects.
     pub(super) objects: &'static str,
@@ -54,13 +54,13 @@ impl Phrase {
     }
 }
 
-/// How much a permission deserves a second look.
+/// How dangerous a permission is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PermissionLevel {
     Low,
-    /// Data leaves the machine, or files outside of the working folder are used.
+    /// The run can send data off the machine, or use files outside of the working folder.
     Medium,
-    /// Credentials, secrets, or everything.
+    /// Access to credentials or secrets, or access without a limit.
     High,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn added(added: GrantKind, entry: &str, stored: &[String]) -> Vec<Phr
     }
 }
 
-/// A program with a warning if it can become any other.
+/// Describes a program, with a warning if the program can start any other one.
 pub(super) fn program(name: &str) -> Phrase {
     let CheckedName { text, is_marked } = look_alike(name);
     let phrase = if is_interpreter(name) {
@@ -165,7 +165,7 @@ const CREDENTIALS: [&str; 33] = [
 /// Beginnings and ends of names of keys and of files with secrets.
 const KEY_PREFIXES: [&str; 2] = [".env", "id_"];
 const KEY_SUFFIXES: [&str; 6] = [".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore"];
-/// Folders in which other people, or the system, keep what is theirs.
+/// Folders of the system or of other users.
 const OTHERS: [&str; 10] =
     ["home", "root", "Users", "etc", "var", "proc", "sys", "run", "dev", "boot"];
 /// The plural name of files.
@@ -233,7 +233,7 @@ fn hosts(verb: &str, scope: Option<&str>, weight: Weight) -> Phrase {
     let CheckedName { text, is_marked } = look_alike(scope.strip_prefix("*.").unwrap_or(scope));
     let weight = if is_marked { weight.min(Weight::LookAlike) } else { weight };
     let phrase = match scope.strip_prefix("*.") {
-        // All hosts of a country, or of everybody who has a `.com`.
+        // A single label such as `com` covers all hosts of a top-level domain.
         Some(domain) if !domain.contains('.') => {
             let object = format!("all hosts whose name ends in .{text}");
             with_weight(weight.min(Weight::Everything), verb, object)

@@ -123,7 +123,8 @@ fn api_name(shown: &str) -> String {
     if name.is_empty() || name.len() > MAX_NAME_CHARS { with_hash(&name, shown) } else { name }
 }
 
-/// Names that became equal get a mark of what they were, whatever the order of the skills.
+/// Adds a hash of the original name to each name that is not unique, so that the result does not
+/// depend on the order of the skills.
 fn make_unique(names: &mut [ToolName]) {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     for name in names.iter() {

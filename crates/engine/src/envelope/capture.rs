@@ -23,7 +23,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// Takes what arrives and keeps no more than it must.
+/// Captures two streams in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     stdout: Decoder,
@@ -72,10 +72,10 @@ impl Capture {
     }
 }
 
-/// A piece of text, and how many bytes it was.
+/// A decoded piece of text, with the number of bytes that it was decoded from.
 #[derive(Clone, Copy)]
 enum DecodedPiece<'a> {
-    /// These very bytes.
+    /// Valid UTF-8, unchanged.
     Text(&'a str),
     /// One to three bytes of invalid UTF-8, which U+FFFD replaces.
     Broken(u8),
@@ -83,7 +83,8 @@ enum DecodedPiece<'a> {
 
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// Makes text of one stream. A character may come in two pieces, with the other stream between.
+/// Decodes one stream to text. A character may arrive in two pieces, with output of the other
+/// stream between them.
 #[derive(Clone, Debug, Default)]
 struct Decoder {
     unfinished: Vec<u8>,
@@ -120,7 +121,7 @@ impl Decoder {
     }
 }
 
-/// Whether more bytes could make a character of these.
+/// Whether more bytes could complete these bytes to a character.
 fn is_unfinished(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
@@ -131,7 +132,8 @@ struct HeadAndTail {
     head: String,
     /// Whole characters of at most [`TAIL_SIZE`] bytes, and more until it is trimmed.
     tail: String,
-    /// Where in the tail replacements stand that were shorter before: offset and bytes saved.
+    /// Positions in the tail where U+FFFD replaced fewer bytes than it has itself: offset and
+    /// difference.
     shorter: VecDeque<(u64, u8)>,
     /// Bytes of text that were trimmed off the tail.
     trimmed: u64,
@@ -171,7 +173,8 @@ impl HeadAndTail {
         }
     }
 
-    /// Puts what fits into the head, which was `bytes` long, and gives back the rest.
+    /// Appends `text`, which was decoded from `bytes` bytes, to the head until it is full. Returns
+    /// the rest.
     fn fill_head<'a>(&mut self, text: &'a str, bytes: usize) -> &'a str {
         if self.head_is_full {
             return text;
@@ -180,7 +183,7 @@ impl HeadAndTail {
         let (start, rest) = text.split_at(fits);
         self.head.push_str(start);
         self.in_head += if rest.is_empty() { bytes } else { fits } as u64;
-        // A shorter character that comes later must not overtake one that did not fit.
+        // Once a character did not fit, later shorter characters must not be appended before it.
         self.head_is_full = !rest.is_empty();
         rest
     }
@@ -194,7 +197,7 @@ impl HeadAndTail {
         }
     }
 
-    /// The text as it is shown, and how many bytes it leaves out.
+    /// Returns the captured text, and the number of bytes that it leaves out.
     fn joined(&mut self) -> (String, u64) {
         let all = self.trimmed == 0 && self.head.len() + self.tail.len() <= HEAD_SIZE + TAIL_SIZE;
         if all {

@@ -245,7 +245,7 @@ mod tests {
         std::fs::create_dir(&home).unwrap();
         std::fs::write(home.join(".gitconfig"), "[core]\nhooksPath = .myhooks\n").unwrap();
         assert!(paths_from_all_git_configs(&root, &home).contains(&root.join(".myhooks")));
-        // A folder of work beside the first one.
+        // A second worktree of the same repository.
         std::fs::create_dir_all(root.join("beside")).unwrap();
         std::fs::create_dir_all(root.join(".git/worktrees/beside")).unwrap();
         std::fs::write(root.join(".git/worktrees/beside/commondir"), "../..\n").unwrap();

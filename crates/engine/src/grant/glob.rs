@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_patterns_end() {
+    fn hostile_patterns_terminate() {
         let name = "a".repeat(5000);
         assert!(!name_matches(format!("{}b", "a*".repeat(500)).as_bytes(), name.as_bytes()));
     }

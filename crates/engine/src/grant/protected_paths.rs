@@ -26,7 +26,7 @@ pub enum WritePolicy {
 
 /// Names that are protected in every folder, besides those of [`PROTECTED_IN_PROJECT`] and the
 /// folders of agents. The part before a slash is the parent folder.
-const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
+const PROTECTED_NAMES: [(&str, WritePolicy); 114] = [
     // Agents and editors run the servers, hooks and tasks that these name.
     ("opencode.json", WritePolicy::ReadOnly),
     ("opencode.jsonc", WritePolicy::ReadOnly),
@@ -39,11 +39,14 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
     (".vs", WritePolicy::ReadOnly),
     (".fleet", WritePolicy::ReadOnly),
     (".amp", WritePolicy::ReadOnly),
+    (".agent", WritePolicy::ReadOnly),
     (".copilot", WritePolicy::ReadOnly),
     (".claude-plugin", WritePolicy::ReadOnly),
     ("gemini-extension.json", WritePolicy::ReadOnly),
     (".exrc", WritePolicy::ReadOnly),
     (".gdbinit", WritePolicy::ReadOnly),
+    (".lldbinit", WritePolicy::ReadOnly),
+    (".lazy.lua", WritePolicy::ReadOnly),
     (".helix", WritePolicy::ReadOnly),
     (".autoenv", WritePolicy::ReadOnly),
     (".cody", WritePolicy::ReadOnly),
@@ -91,6 +94,18 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
     (".github/chatmodes", WritePolicy::AskFirst),
     (".gitlab-ci.yml", WritePolicy::AskFirst),
     (".circleci", WritePolicy::AskFirst),
+    (".forgejo/workflows", WritePolicy::AskFirst),
+    (".gitea/workflows", WritePolicy::AskFirst),
+    (".buildkite", WritePolicy::AskFirst),
+    (".drone.yml", WritePolicy::AskFirst),
+    (".travis.yml", WritePolicy::AskFirst),
+    (".woodpecker", WritePolicy::AskFirst),
+    (".woodpecker.yml", WritePolicy::AskFirst),
+    (".woodpecker.yaml", WritePolicy::AskFirst),
+    ("azure-pipelines.yml", WritePolicy::AskFirst),
+    ("bitbucket-pipelines.yml", WritePolicy::AskFirst),
+    ("cloudbuild.yaml", WritePolicy::AskFirst),
+    ("Jenkinsfile", WritePolicy::AskFirst),
     (".pre-commit-config.yaml", WritePolicy::AskFirst),
     ("lefthook.yml", WritePolicy::AskFirst),
     ("lefthook.yaml", WritePolicy::AskFirst),
@@ -101,6 +116,7 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
     // packages and passwords from there.
     (".npmrc", WritePolicy::AskFirst),
     (".pnpmfile.cjs", WritePolicy::AskFirst),
+    (".pnpmfile.mjs", WritePolicy::AskFirst),
     (".pnp.cjs", WritePolicy::AskFirst),
     (".pnp.loader.mjs", WritePolicy::AskFirst),
     (".yarnrc", WritePolicy::AskFirst),
@@ -124,6 +140,8 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
     (".mvn", WritePolicy::AskFirst),
     (".bazelrc", WritePolicy::AskFirst),
     (".tool-versions", WritePolicy::AskFirst),
+    ("rust-toolchain", WritePolicy::AskFirst),
+    ("rust-toolchain.toml", WritePolicy::AskFirst),
     ("sitecustomize.py", WritePolicy::AskFirst),
     ("usercustomize.py", WritePolicy::AskFirst),
     // `savoir.toml` names the registries that skills come from.
@@ -135,7 +153,8 @@ const PROTECTED_NAMES: [(&str, WritePolicy); 96] = [
 ];
 
 /// Folders of which only some entries are protected, in lower case.
-const PARTLY_PROTECTED_FOLDERS: [&str; 4] = [".github", ".yarn", ".cargo", ".bundle"];
+const PARTLY_PROTECTED_FOLDERS: [&str; 6] =
+    [".github", ".forgejo", ".gitea", ".yarn", ".cargo", ".bundle"];
 
 /// Suffixes of protected names: an editor runs the tasks of such a file.
 const PROTECTED_SUFFIXES: [&str; 1] = [".code-workspace"];
@@ -397,14 +416,14 @@ mod tests {
             ProtectedPaths::of(&run_env).strictest(path, Path::new("/w")),
             Some(WritePolicy::ReadOnly)
         );
-        // Where the work happens is the person's choice.
+        // The user chose the working folder, so its own path is not protected.
         assert_eq!(
             protected.strictest(Path::new("/x/.claude/w/a"), Path::new("/x/.claude/w")),
             None
         );
     }
 
-    /// The names that attacks have used: settings of agents, editors, shells and package managers.
+    /// Settings of agents, editors, shells and package managers that known attacks have used.
     #[test]
     fn every_name_that_runs_code_is_protected() {
         let mut run_env = RunEnvironment::at(Path::new("/h/w/sub"), Path::new("/h"));

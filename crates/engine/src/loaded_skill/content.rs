@@ -139,7 +139,7 @@ impl<'a> ContentWalk<'a> {
         self.add(kind, relative, &bytes)
     }
 
-    /// A file is what was read before, if it was.
+    /// Fails if a file differs from the expected content; counts the files that a signature covers.
     fn check_file(
         &mut self,
         path: &Path,
@@ -166,7 +166,7 @@ impl<'a> ContentWalk<'a> {
         Ok(())
     }
 
-    /// A link is signed as the file that it leads to, which therefore has to be signed itself.
+    /// A symlink counts as signed only if the file that it leads to is signed itself.
     fn check_link(&mut self, path: &Path, relative: &[u8]) {
         let Some(tree) = self.expected.and_then(|expected| expected.signed) else { return };
         let file = std::str::from_utf8(relative).ok().and_then(|path| tree.get(path));
@@ -197,7 +197,7 @@ impl<'a> ContentWalk<'a> {
             self.digests
                 .insert(name.into_owned(), digest.chars().take(FILE_DIGEST_DIGITS).collect());
         }
-        // Lengths before contents, so that no file can look like two.
+        // The length precedes the content, so that no two different trees produce the same bytes.
         let head = format!("{kind} {} {} ", path.len(), bytes.len());
         for part in [head.as_bytes(), path, bytes] {
             self.sha256.update(part);

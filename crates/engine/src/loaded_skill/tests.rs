@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::error::Fault;
 
-/// A skill of GAIA that claims a tier, in a folder of its own, and a key that is not trusted yet.
+/// A GAIA skill in a temporary folder that claims a tier, and a key that is not trusted yet.
 struct Place {
     dir: TempDir,
     key: SigningKey,
@@ -72,7 +72,7 @@ impl Place {
         self.loaded_skill().unwrap().tier
     }
 
-    /// The code, the kind and the message of the error that there is.
+    /// Loads the skill, which must fail with this code and kind; returns the message.
     #[track_caller]
     fn fails(&self, code: &str, fault: Fault) -> String {
         let error = self.loaded_skill().expect_err(code);
@@ -91,7 +91,7 @@ fn text(version: &str, claim: &str) -> String {
     )
 }
 
-/// A verified one, until something is done to it.
+/// A signed skill whose key is trusted.
 fn verified() -> Place {
     let place = Place::new("verified");
     place.trust(Role::Amd, None);
@@ -129,7 +129,7 @@ fn signer_phrase_uses_no_text_of_the_key() {
     let id = place.key.key_id();
     assert_eq!(signed(), None);
     place.sign("1.0.0");
-    // It says that it is somebody.
+    // The name that the untrusted key claims is not shown.
     let stranger = format!("by the key {id}, which is not trusted for it here");
     assert_eq!(signed(), Some(stranger));
     place.trust(Role::Publisher, None);
@@ -150,7 +150,7 @@ fn changed_signed_files_are_refused() {
     place.fails("file_additional", Fault::Refused);
     fs::remove_file(place.folder().join("lib/more.py")).unwrap();
     assert_eq!(place.tier(), Verified);
-    // Of a key that nobody trusts, a wrong signature is as good as none: anyone could remove it.
+    // An invalid signature by an untrusted key counts as no signature: anyone could remove it.
     TrustStore::distrust(&place.list(), &place.key.key_id()).unwrap();
     place.write("tools.py", "");
     assert_eq!(place.tier(), Experimental);
@@ -165,7 +165,7 @@ fn signature_is_valid_for_one_version_and_key() {
     let place = verified();
     place.write("SKILL.md", &text("1.0.1", "verified"));
     place.fails("signature_skill_version", Fault::Refused);
-    // Signed for another version than the one that it says it is.
+    // The signature is for another version than the one that SKILL.md declares.
     place.sign("1.0.0");
     place.fails("signature_skill_version", Fault::Refused);
     place.sign("1.0.1");
@@ -193,7 +193,7 @@ fn unsigned_files_make_a_skill_experimental() {
         assert_eq!(loaded_skill.signers.uncovered, [path]);
         assert_eq!(loaded_skill.signers.attestation.tier, Verified, "{path}");
     }
-    // Notes, and what a run does not see.
+    // Notes of Savoir and the system, and version control folders, which a run does not see.
     let place = verified();
     for path in [".savoir/observed.json", ".DS_Store", "lib/Thumbs.db", ".git/hooks/x"] {
         place.write(path, "x");
@@ -211,14 +211,15 @@ fn signature_covers_link_targets() {
     symlink("tools.py", place.folder().join("again.py")).unwrap();
     place.sign("1.0.0");
     assert_eq!(place.tier(), Verified);
-    // The same bytes today, and nobody would notice tomorrow.
+    // The two files have the same content now, but a later change of the unsigned one would go
+    // unnoticed.
     place.write(".git/real.py", &fs::read_to_string(place.folder().join("tools.py")).unwrap());
     fs::remove_file(place.folder().join("again.py")).unwrap();
     symlink(".git/real.py", place.folder().join("again.py")).unwrap();
-    place.fails("link", Fault::Failed);
+    place.fails("link", Fault::CannotStart);
     fs::remove_file(place.folder().join("again.py")).unwrap();
     symlink("/etc/hostname", place.folder().join("again.py")).unwrap();
-    place.fails("link", Fault::Failed);
+    place.fails("link", Fault::CannotStart);
     fs::remove_file(place.folder().join("signature.json")).unwrap();
     assert_eq!(place.tier(), Experimental, "who claims nothing need not be fit to be signed");
 }

@@ -17,7 +17,7 @@ use crate::{approval::shell_word, run::is_script_name};
 #[derive(Debug)]
 pub struct SkillScripts {
     pub skill: String,
-    /// Arguments of `savoir run`.
+    /// Targets for `savoir run`.
     pub targets: Vec<String>,
 }
 
@@ -39,10 +39,10 @@ pub struct FoundTools {
     pub skills: Vec<Skill>,
     /// The file of each skill with tools, by name.
     pub files: BTreeMap<String, PathBuf>,
-    /// Of the skills without tools.
+    /// The scripts of skills without tools.
     pub scripts: Vec<SkillScripts>,
     pub problems: Vec<String>,
-    /// A given path does not exist, or has no skill.
+    /// Whether a path does not exist, or has no skill.
     pub unreadable: bool,
 }
 

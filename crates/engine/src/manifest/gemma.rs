@@ -9,8 +9,8 @@ use super::{Entry, NativeTool};
 
 const HEADER: &str = "You are a model that can do function calling with the following functions:";
 
-/// The header, the host's own tools, the tools of skills, and a declaration of each of the latter
-/// with its parameters.
+/// Renders the header, the host's own tools, the tools of skills, and the declarations of the
+/// latter.
 pub(super) fn prompt(native: &[NativeTool], entries: &[Entry]) -> String {
     let mut prompt = format!("{HEADER}\n\n[Native Tools]\n");
     for tool in native {
@@ -30,7 +30,7 @@ pub(super) fn prompt(native: &[NativeTool], entries: &[Entry]) -> String {
 }
 
 fn push_line(prompt: &mut String, name: &str, description: &str) {
-    // One line each: a description must not be able to begin a list of its own.
+    // One line for each tool, so that a description cannot imitate another entry or list.
     let description = one_line(description);
     let _ = if description.is_empty() {
         writeln!(prompt, "- {name}")
@@ -72,7 +72,7 @@ fn escaped(text: &str) -> String {
     format!("<escape>{}<escape>", plain(text))
 }
 
-/// A text that cannot pass for a token of the model.
+/// Escapes text that the model would read as one of its control tokens.
 fn plain(text: &str) -> String {
     ["<escape>", "<start_function", "<end_function"]
         .iter()

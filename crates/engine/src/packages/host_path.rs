@@ -1,10 +1,9 @@
-//! Defines [`HostPath`]: finds programs that are started outside of the sandbox to install
-//! packages.
+//! Finds programs that are started outside of the sandbox to install packages.
 //!
 //! A run that may write to a project could leave an `uv` or a `node` in a folder of `PATH`, such as
 //! that of an activated virtual environment. In the sandbox such a program can do no more than the
-//! run itself; outside it could do everything. So folders that a run can write, now or in an
-//! earlier run here, do not count.
+//! run itself; outside it could do everything. So folders that a run can write to, now or in an
+//! earlier run, are not searched.
 
 use std::{
     env,
@@ -27,7 +26,8 @@ pub(crate) struct HostPath {
 }
 
 impl HostPath {
-    /// The search path without the project around a run and without what its policy lets it write.
+    /// Creates the search path, without the project of the run and without folders that its policy
+    /// lets it write to.
     pub(crate) fn of(policy: &Policy) -> Self {
         let is_writable = |access| matches!(access, Access::Write | Access::CreateGranted);
         let granted = policy.paths.iter().filter(|grant| is_writable(grant.access));
@@ -45,14 +45,14 @@ impl HostPath {
         let real = writable.iter().filter_map(|path| path.canonicalize().ok());
         let writable = writable.iter().cloned().chain(real).collect();
         let mut host = Self { folders: Vec::new(), writable };
-        // The packages of a project, wherever it is.
+        // Folders with the programs of npm packages belong to a project, wherever they are.
         let is_of_project = |folder: &Path| folder.ends_with("node_modules/.bin");
         let kept = search.into_iter().filter(|it| host.accepts(it) && !is_of_project(it)).collect();
         host.folders = kept;
         host
     }
 
-    /// Whether a file or folder is where no run can write, and leads to nowhere else.
+    /// Whether no run can write to a file or folder, or to the target of its symlinks.
     pub(crate) fn accepts(&self, path: &Path) -> bool {
         let is_outside = |path: &Path| !self.writable.iter().any(|it| path.starts_with(it));
         is_outside(path) && path.canonicalize().is_ok_and(|real| is_outside(&real))
@@ -68,8 +68,8 @@ impl HostPath {
         self.folders.iter().map(|folder| folder.join(name.as_ref())).find(is_program)
     }
 
-    /// The same interpreter if it may be started outside of the sandbox, or else another one of its
-    /// name.
+    /// Returns the interpreter itself if it may be started outside of the sandbox, or else another
+    /// interpreter with the same name.
     pub(crate) fn interpreter(&self, path: &Path) -> Option<PathBuf> {
         if self.accepts(path) {
             return Some(path.to_owned());
@@ -77,7 +77,8 @@ impl HostPath {
         self.find(path.file_name()?)
     }
 
-    /// Variables for an installer: what it starts itself is looked for in the same folders.
+    /// Adds the search path to the variables of an installer, so that programs that it starts come
+    /// from the same folders.
     pub(crate) fn with_path(
         &self,
         mut variables: Vec<(OsString, OsString)>,
@@ -90,12 +91,12 @@ impl HostPath {
     }
 }
 
-/// A working folder and the repository around it. The user's home is not a project:
-/// it holds what is installed for the user, and a run gets all of it only if the user says so.
+/// The working folder and the repository around it. The user's home is not a project, because the
+/// programs in it are the user's own, and a run can write to it only if the user allows it.
 fn project(folder: &Path, home: &Path) -> Vec<PathBuf> {
     let run_env = RunEnvironment::at(folder, home);
     let folders = [Some(run_env.directory), run_env.repository].into_iter().flatten();
-    // Everything is below the root, and below an empty path.
+    // The root and an empty path would contain everything.
     let is_part = |folder: &PathBuf| folder.parent().is_some() && !run_env.home.starts_with(folder);
     folders.filter(is_part).collect()
 }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_a_run_could_have_written_are_not_found() {
+    fn programs_in_project_folders_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for path in ["project/.venv/bin/uv", "other/node_modules/.bin/uv", "tools/node"] {

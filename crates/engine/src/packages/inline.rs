@@ -25,8 +25,8 @@ pub(crate) enum InlineMetadataError {
     Source(String),
 }
 
-/// Settings of uv that say where packages come from. Without them the index would be asked for the
-/// same names, which may be other packages there.
+/// Settings of uv that name the source of packages. Such scripts are refused: if the settings were
+/// ignored, the index would return other packages with the same names.
 const SOURCE_KEYS: [&str; 5] = ["sources", "index", "index-url", "extra-index-url", "find-links"];
 
 /// Reads the metadata of a script, if it has any.
@@ -42,8 +42,8 @@ pub(crate) fn read(text: &str) -> Result<Option<InlineMetadata>, InlineMetadataE
     }
 }
 
-/// The text of the block. It ends at the last `# ///` of the comment that it begins in; without
-/// such a line it is an ordinary comment.
+/// The text of the metadata block. It ends at the last `# ///` line of its comment; a comment
+/// without such a line is not metadata.
 fn block(text: &str) -> Result<Option<String>, InlineMetadataError> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let mut found = None;
@@ -113,7 +113,8 @@ mod tests {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-        // The last closing line counts, so what stands before it is TOML and must be valid.
+        // The last closing line ends the block, so the first one becomes part of the TOML and is
+        // invalid.
         assert!(read("# /// script\n# ///\n# x\n# ///\n").is_err());
     }
 }

@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_files_that_lead_elsewhere_are_refused() {
+    fn lock_files_with_other_sources_are_refused() {
         let manifest = r#"{"dependencies":{"a":"1"}}"#;
         let lock = |package: Value| {
             let lock = json!({"lockfileVersion": 3, "packages": {"": {"dependencies": {"a": "1"}},
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_installed_comes_from_a_registry() {
+    fn installed_packages_must_come_from_a_registry() {
         let text = |package: Value| json!({"packages": {"node_modules/a": package}}).to_string();
         let good = json!({"version": "1.0.0", "resolved": "http://127.0.0.1:1/a.tgz"});
         assert_eq!(installed_packages(&text(good)), Ok(vec![("a".to_owned(), "1.0.0".to_owned())]));

@@ -3,8 +3,8 @@
 /// A line with its number.
 pub(crate) type Line = (usize, String);
 
-/// The requirements of a file, without comments and blank lines. What pip would take for an option
-/// stays, so that it is refused by its name.
+/// The requirements of a file, without comments and blank lines. Option lines of pip are kept, so
+/// that the error can name the option.
 pub(crate) fn lines(text: &str) -> Vec<Line> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut found: Vec<Line> = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn lines(text: &str) -> Vec<Line> {
     trimmed.filter(|(_, line)| !line.is_empty()).collect()
 }
 
-/// A comment begins the line, or follows a blank.
+/// Removes a comment: a `#` at the start of the line or after white space.
 fn without_comment(line: &str) -> &str {
     let starts = line.match_indices('#').map(|(index, _)| index);
     let is_start =

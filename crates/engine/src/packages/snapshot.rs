@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(of(&root, "record").unwrap(), first);
         let changes: [&dyn Fn(); 5] = [
             &|| {
-                // Somebody who hides a change sets the time of the content back.
+                // An attacker who hides a change resets the modification time.
                 let time = fs::metadata(&file).unwrap().modified().unwrap();
                 fs::write(&file, "two").unwrap();
                 fs::File::options().append(true).open(&file).unwrap().set_modified(time).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         ];
         let mut before = first.clone();
         for (number, change) in changes.into_iter().enumerate() {
-            // Kernels stamp files with the time of the last tick.
+            // The kernel's file times have the resolution of its timer tick.
             std::thread::sleep(std::time::Duration::from_millis(20));
             change();
             let after = of(&root, "record").unwrap();

@@ -9,10 +9,10 @@ use std::{
 
 use savoir_skill::digest::sha256_hex;
 
-/// No version is longer.
+/// Maximum length of a version.
 const MAX_BYTES: u64 = 64;
 
-/// The version of a program: as remembered below `cache`, or else as it says itself.
+/// The version of a program: from the cache below `cache`, or else as returned by `ask`.
 pub(crate) fn cached_version<E>(
     cache: &Path,
     program: &Path,
@@ -26,7 +26,7 @@ pub(crate) fn cached_version<E>(
         return Ok(known);
     }
     let version = ask()?;
-    // Whoever cannot write it down asks again the next time.
+    // If the version cannot be cached, the next run asks the program again.
     let folder = cache_file.parent().unwrap_or(cache);
     let _ = fs::create_dir_all(folder).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -36,8 +36,8 @@ pub(crate) fn cached_version<E>(
     Ok(version)
 }
 
-/// The file for a program as it is now. What is not a program of the machine, such as the scripts
-/// of version managers, may start another interpreter tomorrow.
+/// The cache file for the current content of a program. Returns `None` for scripts, because those
+/// of version managers may start another interpreter later.
 fn cache_file(cache: &Path, program: &Path) -> Option<PathBuf> {
     let real = program.canonicalize().ok()?;
     let mut magic = [0; 4];

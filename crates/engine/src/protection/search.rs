@@ -30,15 +30,15 @@ use crate::grant::{
     GIT_MARKERS, ProtectedPaths, WritePolicy, is_repository, paths_from_git_config,
 };
 
-/// Paths that are protected for one command; each is a mount.
+/// Maximum number of protected paths of one command; each is a mount.
 const MAX_PLACES: usize = 1000;
-/// Folders that are searched before a command.
+/// Maximum number of folders that are searched before a command.
 const MAX_FOLDERS: usize = 400_000;
-/// Depth of folders; each is open while something below it is searched.
+/// Maximum depth of folders; each is open while something below it is searched.
 const MAX_DEPTH: usize = 200;
-/// Searches before a command, each for the paths that the previous one led to.
+/// Maximum number of searches before a command; each follows the paths that the previous one found.
 const MAX_ROUNDS: usize = 8;
-/// Bytes of a path on which something can be mounted.
+/// Maximum length in bytes of a path on which something can be mounted.
 const MAX_PATH: usize = 4000;
 /// Characters of a path that a message shows.
 const MAX_SHOWN_CHARS: usize = 300;
@@ -433,7 +433,7 @@ impl<'a> ProtectedSearch<'a> {
     ) -> Option<FoundFile> {
         let is_parent_link = kind.is_symlink()
             && self.protected.protected_below(&self.root.join(&path)).next().is_some();
-        // Objects of git are neither run nor obeyed, and there are many of them.
+        // Objects of git are neither executed nor read as settings, and there are many of them.
         let is_object = path.components().any(|part| part.as_os_str() == "objects");
         if !is_parent_link && (zone != Some(WritePolicy::ReadOnly) || !kind.is_file() || is_object)
         {

@@ -26,21 +26,19 @@ const FILES: [(&str, &str); 5] = [
     ("gaia/agents/base/tools.py", include_str!("../../../../python/gaia/agents/base/tools.py")),
 ];
 
-/// Most attempts to put the folder in its place while others do the same.
+/// Maximum number of attempts to move the folder to its path while other processes do the same.
 const MAX_ATTEMPTS: usize = 4;
 
 /// The host cannot be written.
 #[derive(Debug, Error)]
 #[error("cannot install the Python host at {}", path.display())]
 pub struct InstallError {
-    /// The path that was being written.
     pub path: PathBuf,
-    /// Why it failed.
     #[source]
     pub source: io::Error,
 }
 
-/// Installs the host below `into` and gives its folder, which is named after its content.
+/// Installs the host below `into` and returns its folder, which is named after its content.
 ///
 /// The folder is on Python's import path, so an existing one is only used if it contains exactly our
 /// files; otherwise it is replaced.
@@ -55,7 +53,7 @@ pub fn install(into: &Path) -> Result<PathBuf, InstallError> {
         }
         match put(&parent, &folder) {
             Ok(()) => {}
-            // Somebody else was faster: what stands there now is looked at again.
+            // Another process was faster; the next attempt checks what it installed.
             Err(error) if is_taken(&error) => last = Some(error),
             Err(error) => return Err(failed(error)),
         }
@@ -68,7 +66,8 @@ pub fn install(into: &Path) -> Result<PathBuf, InstallError> {
 
 /// The arguments after `python3` that serve a skill.
 pub fn arguments(host: &Path, skill: &Path, serves: &Serves<'_>) -> Vec<OsString> {
-    // Isolated from variables and the user's packages; no bytecode is written beside the skill.
+    // Isolated mode ignores Python's environment variables and the user's packages; `-B` writes no
+    // bytecode beside the skill.
     let mut arguments: Vec<OsString> = vec!["-I".into(), "-B".into()];
     arguments.push(host.join(PROGRAM).into());
     arguments.extend(["--skill".into(), skill.into()]);
@@ -145,21 +144,21 @@ fn is_intact(folder: &Path) -> bool {
     seen == FILES.len()
 }
 
-/// Writes the files beside their place and moves them there in one step.
+/// Writes the files to a temporary folder and renames it, so that the folder appears complete.
 fn put(parent: &Path, folder: &Path) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let unique = format!(".{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let [fresh, stale] = ["new", "old"].map(|what| parent.join(format!("{unique}-{what}")));
     let moved = write(&fresh).and_then(|()| match fs::rename(&fresh, folder) {
         Err(error) if is_taken(&error) && !is_intact(folder) => {
-            // What stands in the way is not ours, or not any more.
+            // The existing folder is not ours, or was changed.
             fs::rename(folder, &stale)?;
             fs::rename(&fresh, folder)
         }
         moved => moved,
     });
     for leftover in [&fresh, &stale] {
-        // Nothing depends on it, and the folder that counts is in its place.
+        // A leftover folder does no harm.
         let _ = fs::remove_dir_all(leftover).or_else(|_| fs::remove_file(leftover));
     }
     moved

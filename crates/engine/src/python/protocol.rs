@@ -41,7 +41,7 @@ pub struct Exception {
     #[serde(rename = "type")]
     pub kind: String,
     pub message: String,
-    /// The last line of the skill in the traceback, `file:line`.
+    /// The last line of the skill's code in the traceback, as `file:line`.
     pub at: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub enum CallError {
     /// ends it.
     #[error("{0}")]
     Raised(Exception),
-    /// The host is gone.
+    /// The host process has ended.
     #[error("the Python host ended before it answered")]
     HostEnded,
     /// The host sent a line that is not an answer to this call.

@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 512;
 pub struct Requirement(String);
 
 impl Requirement {
-    /// As the installer gets it.
+    /// The text for the installer.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// Whether a requirement may name the place that its package comes from.
+/// Whether a requirement may name the source of its package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Places {
     /// Only the index.
@@ -49,7 +49,6 @@ pub enum RequirementError {
     /// More than [`MAX_REQUIREMENTS`].
     #[error("the skill has {0} Python requirements, the limit is {MAX_REQUIREMENTS}")]
     TooMany(usize),
-    /// One that is not accepted.
     #[error("the requirement {text:?} is refused: {why}")]
     Refused { text: String, why: &'static str },
 }
@@ -132,7 +131,7 @@ fn read(text: &str, places: Places) -> Result<Requirement, &'static str> {
     Ok(Requirement(text.to_owned()))
 }
 
-/// Takes name and extras off the beginning.
+/// Checks the name and the extras, and returns the rest.
 fn package(text: &str) -> Result<&str, &'static str> {
     let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let length = text.bytes().take_while(inside).count();
@@ -141,7 +140,7 @@ fn package(text: &str) -> Result<&str, &'static str> {
     if !edge(name.bytes().next()) || !edge(name.bytes().last()) {
         return Err("it does not begin with the name of a package");
     }
-    // Installers take these for files.
+    // Installers treat names with these endings as files.
     let archive = [".whl", ".zip", ".gz", ".bz2", ".xz", ".tgz", ".tar", ".txt", ".toml"];
     let lower = name.to_ascii_lowercase();
     if archive.iter().any(|end| lower.ends_with(end)) {

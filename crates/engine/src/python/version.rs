@@ -44,7 +44,8 @@ pub fn satisfies(range: &str, version: &str) -> Result<bool, RangeError> {
     }
     let version = numbers(version).ok_or_else(|| error("the version itself is not one"))?;
     let mut all = true;
-    // Every clause is read, so that a mistake does not hide behind one that fails.
+    // Every clause is parsed, so that an invalid clause is an error even after one that does not
+    // match.
     for clause in range.split(',').map(str::trim) {
         if clause.is_empty() && range.trim().is_empty() {
             continue;
@@ -108,7 +109,7 @@ fn begins(version: &[u64], prefix: &[u64]) -> bool {
     prefix.iter().enumerate().all(|(index, number)| at(index) == *number)
 }
 
-/// Whether a text is the version of a package as PEP 440 has it: `1!2.0rc1.post2.dev3+local.4`.
+/// Whether a text is a valid PEP 440 version, such as `1!2.0rc1.post2.dev3+local.4`.
 pub(crate) fn is_version(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let text = text.strip_prefix('v').unwrap_or(&text);
@@ -154,7 +155,7 @@ fn suffix<'a>(text: &'a str, words: &[&str]) -> &'a str {
     if without_digits(number).len() < number.len() { without_digits(number) } else { rest }
 }
 
-/// Why the version of an interpreter is not known.
+/// Why the version of an interpreter cannot be determined.
 #[derive(Debug, Error)]
 pub enum PythonError {
     /// The interpreter cannot be started.
@@ -165,7 +166,7 @@ pub enum PythonError {
         source: std::io::Error,
     },
     /// The interpreter does not print its version.
-    #[error("{} is no Python that tells its version", python.display())]
+    #[error("{} is not a Python interpreter that prints its version", python.display())]
     Silent { python: PathBuf },
 }
 

@@ -226,7 +226,7 @@ mod tests {
     fn newest_records_come_first_and_oldest_are_removed() {
         let (dir, mut records) = store();
         records.max_records = 3;
-        // Not in order: a long run that began first ends last.
+        // Not in time order: a long run that started first is recorded last.
         for milliseconds in [20, 5_000, 10, 999, 1_000] {
             records.add(&mut at(milliseconds)).unwrap();
         }

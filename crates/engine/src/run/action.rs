@@ -123,7 +123,7 @@ pub(super) fn of(
         Runner::Python { function } => {
             // One tool with an error blocks the whole skill.
             loaded_skill.source.as_ref().map_err(|error| {
-                RunError::failed("skill-blocked", error).with_hint(format!(
+                RunError::cannot_start("skill-blocked", error).with_hint(format!(
                     "savoir check {} shows each place",
                     loaded_skill.path().display()
                 ))
@@ -282,7 +282,7 @@ pub(super) fn run_command(
     }
     let mut process = sandbox.start(&program.path, arguments)?;
     let killer =
-        process.kill_handle().map_err(|error| RunError::failed("sandbox-failed", error))?;
+        process.kill_handle().map_err(|error| RunError::cannot_start("sandbox-failed", error))?;
     cancel.set_process(killer);
     let mut capture = Capture::default();
     let ended = Arc::new(AtomicBool::new(false));

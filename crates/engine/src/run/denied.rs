@@ -181,7 +181,7 @@ impl Surroundings {
         if self.always_protected.iter().any(|never| path.starts_with(never)) {
             return Denial::without_option(&format!("writing {name}"), "no skill may write there");
         }
-        // A hint must not suggest that a skill may write the whole home.
+        // A hint must not suggest granting write access to the whole home.
         if self.home.starts_with(folder) {
             let hint = "run it in the folder of a project, or name a folder with --allow-write";
             return Denial::without_option(&format!("writing {name}"), hint);

@@ -398,7 +398,7 @@ impl Packages {
 /// A folder of the cache, by its canonical path.
 pub(super) fn cache(home: &Home, name: &str) -> Result<PathBuf, RunError> {
     let folder = home.cache_folder(name);
-    let folder = folder.map_err(|error| RunError::failed("cache-unavailable", &error))?;
+    let folder = folder.map_err(|error| RunError::cannot_start("cache-unavailable", &error))?;
     Ok(folder.canonicalize().unwrap_or(folder))
 }
 
@@ -445,7 +445,7 @@ pub(super) fn host_interpreter(host: &HostPath, path: &Path) -> Result<PathBuf, 
     host.interpreter(path).ok_or_else(|| {
         let path = path.display();
         let message = format!("{path} is where runs can write, so only the sandbox may start it");
-        RunError::failed("python-unusable", message)
+        RunError::cannot_start("python-unusable", message)
             .with_hint("install Python outside of the project")
     })
 }
@@ -466,8 +466,8 @@ fn check_range(
 ) -> Result<(), RunError> {
     let ask = || python_version(host, interpreter);
     let found = versions::cached_version(cache, interpreter, ask)
-        .map_err(|error| RunError::failed("python-unusable", &error))?;
-    let failed = |message: String| RunError::failed("python-version", message);
+        .map_err(|error| RunError::cannot_start("python-unusable", &error))?;
+    let failed = |message: String| RunError::cannot_start("python-version", message);
     match version::satisfies(range, &found) {
         Ok(true) => Ok(()),
         Ok(false) => {
@@ -504,7 +504,7 @@ pub(super) fn python_environment(
 }
 
 fn failed(error: &EnvironmentError) -> RunError {
-    let failed = RunError::failed("environment-failed", error);
+    let failed = RunError::cannot_start("environment-failed", error);
     match error.hint() {
         Some(hint) => failed.with_hint(hint),
         None => failed,
@@ -522,7 +522,7 @@ impl NodeNeeds {
         let program = |name: &str| {
             host.find(name).ok_or_else(|| {
                 let message = format!("the script needs npm packages, and there is no `{name}`");
-                RunError::failed("command-not-found", message)
+                RunError::cannot_start("command-not-found", message)
                     .with_hint(format!("install `{name}`, or remove package.json from the skill"))
             })
         };
@@ -550,7 +550,7 @@ impl NodeNeeds {
 /// folder of the host where it does not exist, and nothing is created on the host; a folder in
 /// memory can have any mount point.
 fn grant_entries(run: &mut PackageRun<'_>, folder: &Path) -> Result<(), RunError> {
-    let failed = |message: String| RunError::failed("packages-not-shown", message);
+    let failed = |message: String| RunError::cannot_start("packages-not-shown", message);
     let unreadable = |error| failed(format!("cannot read {}: {error}", folder.display()));
     let root = run.loaded_skill.folder.as_deref().unwrap_or(folder);
     run.policy.paths.push(PathGrant::hidden(folder));

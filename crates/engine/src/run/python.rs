@@ -81,7 +81,7 @@ impl PythonTools {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Self, RunError> {
         let cache = packages::cache(home, "python")?;
-        let failed = |error: &dyn std::fmt::Display| RunError::failed("python-host", error);
+        let failed = |error: &dyn std::fmt::Display| RunError::cannot_start("python-host", error);
         let program = host::install(&cache).map_err(|error| failed(&error))?;
         let host = HostPath::of(&policy);
         let base = base_interpreter(loaded_skill, &host, &interpreter.path)?;
@@ -123,7 +123,7 @@ impl PythonTools {
                 let printed = printed.join().map(|capture| capture.finish().output);
                 let said = printed.ok().filter(|text| !text.is_empty());
                 let said = said.map(|text| format!("\n{text}")).unwrap_or_default();
-                Err(RunError::failed(
+                Err(RunError::cannot_start(
                     "module-not-loaded",
                     format!("{TOOLS_FILE} cannot be loaded: {error}{said}"),
                 ))
@@ -224,15 +224,15 @@ fn check_version(
 ) -> Result<(), RunError> {
     let Some(range) = &loaded_skill.skill.requirements.python else { return Ok(()) };
     let found = packages::python_version(host, interpreter)
-        .map_err(|error| RunError::failed("python-unusable", &error))?;
+        .map_err(|error| RunError::cannot_start("python-unusable", &error))?;
     match version::satisfies(range, &found) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(RunError::failed(
+        Ok(false) => Err(RunError::cannot_start(
             "python-version",
             format!("the skill needs Python {range}, {} is {found}", interpreter.display()),
         )
         .with_hint("install a Python that fits, first on PATH")),
-        Err(error) => Err(RunError::failed("python-version", &error)),
+        Err(error) => Err(RunError::cannot_start("python-version", &error)),
     }
 }
 

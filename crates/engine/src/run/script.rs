@@ -158,7 +158,7 @@ fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), Ru
     let program = grant::resolve(name, None).or_else(|_| resolve(base, None));
     let program = program.map_err(|error| {
         let message = format!("{} needs `{base}`: {error}", script.display());
-        RunError::failed(error.code(), message).with_hint(format!("install `{base}`"))
+        RunError::cannot_start(error.code(), message).with_hint(format!("install `{base}`"))
     })?;
     Ok((program, words.map(str::to_owned).collect()))
 }
@@ -227,12 +227,13 @@ fn by_end(script: &Path) -> Result<Program, RunError> {
         let script = script.display();
         let message = format!("Permission denied: {script}: it is not known which program runs it");
         let hint = "begin the file with a line such as #!/usr/bin/env python3";
-        return Err(RunError::failed("permission-denied", message).with_hint(hint));
+        return Err(RunError::cannot_start("permission-denied", message).with_hint(hint));
     };
     let found = names.iter().find_map(|name| grant::resolve(name, None).ok());
     found.ok_or_else(|| {
         let message = format!("{} needs `{}`, which is not installed", script.display(), names[0]);
-        RunError::failed("command-not-found", message).with_hint(format!("install `{}`", names[0]))
+        RunError::cannot_start("command-not-found", message)
+            .with_hint(format!("install `{}`", names[0]))
     })
 }
 

@@ -44,7 +44,8 @@ impl Drop for RawMode {
     }
 }
 
-/// Whether this process is in the foreground: in the background, reading keys would stop it.
+/// Whether this process is in the foreground. A background process that reads keys is stopped by
+/// the system.
 pub(super) fn is_ahead() -> bool {
     tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
 }
@@ -91,9 +92,7 @@ impl ProgramTerminal {
     }
 }
 
-/// Converts `\r
-/// ` to `
-/// ` in output that arrives in pieces.
+/// Converts `\r\n` to `\n` in output that arrives in pieces.
 #[derive(Default)]
 pub(super) struct LineEnds {
     /// Whether the last piece ended with `\r`.

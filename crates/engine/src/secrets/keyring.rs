@@ -1,8 +1,8 @@
 //! Stores secrets in the keyring of the system, through the Secret Service of a desktop: GNOME
 //! Keyring, `KWallet`, `KeePassXC`.
 //!
-//! It may wait for a person who unlocks it, and it may be stuck. So it is asked by a thread of its
-//! own, which is left behind when it takes too long.
+//! The keyring may wait for the user to unlock it, or may never answer. So a separate thread calls
+//! it, which is abandoned after a timeout.
 
 use std::{collections::HashMap, path::Path, sync::mpsc, thread, time::Duration};
 
@@ -29,7 +29,7 @@ impl From<secret_service::Error> for KeyringError {
     }
 }
 
-/// By what a value is found again.
+/// The attributes that identify a value in the keyring.
 #[derive(Clone, Debug)]
 struct Key {
     name: String,
@@ -38,7 +38,7 @@ struct Key {
 
 impl Key {
     fn new(name: &str, skill: Option<&Path>) -> Self {
-        // No skill is in the root folder.
+        // No skill is in the root folder, so it stands for "any skill".
         let skill = skill.unwrap_or(Path::new("/")).to_string_lossy().into_owned();
         Self { name: name.to_owned(), skill }
     }
@@ -48,7 +48,7 @@ impl Key {
     }
 }
 
-/// Stores a value in place of an earlier one.
+/// Stores a value; replaces an earlier one.
 pub(super) fn store(name: &str, skill: Option<&Path>, value: &str) -> Result<(), KeyringError> {
     let (key, value) = (Key::new(name, skill), value.to_owned());
     in_keyring(move |collection| {
@@ -60,7 +60,6 @@ pub(super) fn store(name: &str, skill: Option<&Path>, value: &str) -> Result<(),
     })
 }
 
-/// A value.
 pub(super) fn read(name: &str, skill: Option<&Path>) -> Result<String, KeyringError> {
     let key = Key::new(name, skill);
     in_keyring(move |collection| {
@@ -72,7 +71,7 @@ pub(super) fn read(name: &str, skill: Option<&Path>) -> Result<String, KeyringEr
     })
 }
 
-/// Removes a value; nothing happens if it is gone already.
+/// Removes a value; does nothing if it does not exist.
 pub(super) fn remove(name: &str, skill: Option<&Path>) -> Result<(), KeyringError> {
     let key = Key::new(name, skill);
     in_keyring(move |collection| {
@@ -83,14 +82,14 @@ pub(super) fn remove(name: &str, skill: Option<&Path>) -> Result<(), KeyringErro
     })
 }
 
-/// Does something with the user's collection, unlocked.
+/// Calls `work` with the user's unlocked collection.
 fn in_keyring<T: Send + 'static>(
     work: impl FnOnce(&Collection<'_>) -> Result<T, KeyringError> + Send + 'static,
 ) -> Result<T, KeyringError> {
     let service = within(ANSWER, || {
         let service =
             SecretService::connect(EncryptionType::Dh).map_err(|_| KeyringError::Absent)?;
-        // There may be a service and no collection: then a new one would need a password.
+        // A service may have no collection. Creating one would ask the user for a new password.
         service.get_default_collection()?;
         Ok(service)
     })?;

@@ -1,4 +1,4 @@
-//! The keyring of a program that is built without one: values are stored in a file.
+//! Replaces the keyring in builds without keyring support: values are stored in a file.
 
 use std::path::Path;
 

@@ -4,26 +4,24 @@ use std::{collections::BTreeSet, fmt};
 
 use savoir_skill::version::{SkillRef, parse_version};
 
-/// A skill that is depended on and is not there.
+/// A required skill that is missing or does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnmetDependency {
     /// The skill is not installed.
     NotInstalled {
-        /// As the dependency writes it.
+        /// The dependency as written.
         wanted: String,
     },
     /// The installed version does not match.
     OtherVersion {
-        /// As the dependency writes it.
+        /// The dependency as written.
         wanted: String,
-        /// The version that is installed.
         installed: String,
     },
     /// The dependency is not `name@range`.
     Unreadable {
-        /// As the dependency writes it.
+        /// The dependency as written.
         wanted: String,
-        /// Why it cannot be read.
         reason: String,
     },
 }
@@ -40,7 +38,7 @@ impl fmt::Display for UnmetDependency {
     }
 }
 
-/// The dependencies, written `name@range`, that no installed skill meets.
+/// Returns the dependencies, written `name@range`, that no installed skill satisfies.
 pub fn find_unmet_skills(
     wanted: &[impl AsRef<str>],
     installed: impl Fn(&SkillRef) -> Option<String>,

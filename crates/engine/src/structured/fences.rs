@@ -9,7 +9,7 @@ use thiserror::Error;
 /// A code block that can be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// The hint as written.
+    /// The language hint as written.
     pub language: String,
     /// The program that runs it.
     pub interpreter: &'static str,
@@ -19,7 +19,7 @@ pub struct Fence {
     pub span: Span,
 }
 
-/// Why no code block may be executed.
+/// Why the code blocks must not be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the value of an input would become code; code blocks find inputs in variables such as INPUT_NAME"
@@ -50,8 +50,9 @@ pub fn fences(body: &str, language: Option<&str>) -> Vec<Fence> {
         .collect()
 }
 
-/// The code blocks of a body, unless the values that were put in changed one, opened one or closed
-/// one: a text that someone gives must not become code. Code finds its inputs in variables.
+/// Returns the code blocks of a body. Fails if filling in the inputs changed, opened or closed a
+/// code block, because the text of an input must not become code. Code reads its inputs from
+/// environment variables.
 pub fn fences_of(
     template: &str,
     rendered: &str,
@@ -63,7 +64,7 @@ pub fn fences_of(
     if same && skeleton(template) == skeleton(rendered) { Ok(unchanged) } else { Err(FenceError) }
 }
 
-/// Number, order and hints of all blocks, and whether each is closed.
+/// The language hints of all blocks in order, and whether each block is closed.
 fn skeleton(body: &str) -> Vec<(String, bool)> {
     let outline = Outline::new(body, Span::new(0, body.len()));
     let fences = outline.fences.iter();

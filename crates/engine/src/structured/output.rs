@@ -10,21 +10,20 @@ use thiserror::Error;
 const MAX_VIOLATIONS: usize = 10;
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// The largest file that is read to hold it against a schema.
+/// Maximum size of a file that is checked against a schema.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// An answer of the promised type.
+/// An answer of the declared type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Text, as it came.
+    /// Text, unchanged.
     Text(String),
-    /// A JSON value.
     Json(Value),
-    /// A file that is there.
+    /// The path of an existing file.
     File(PathBuf),
 }
 
-/// A place where an answer is not what its schema says.
+/// A part of an answer that does not match the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// JSON pointer into the answer; empty for the whole.
@@ -49,10 +48,10 @@ pub enum OutputError {
     /// The answer is not JSON.
     #[error("the answer is not JSON: {0}")]
     NotJson(String),
-    /// The answer names no file that can be read.
+    /// The file that the answer names cannot be read.
     #[error("the answer names no file that can be read: {0}")]
     NoFile(String),
-    /// The answer is not what the schema says: the first places.
+    /// The answer does not match the schema; lists the first violations.
     #[error("the answer does not match the schema: {}", join(.0))]
     Mismatch(Vec<Violation>),
     /// The schema is invalid or refers to an external schema.
@@ -79,8 +78,8 @@ impl OutputError {
 
 /// Parses an answer as the declared type and validates it against the schema.
 ///
-/// JSON may stand in one code block, as models like to write it. For `file` the answer is a path;
-/// the schema is then about the file's content, as JSON. Schemas elsewhere are never fetched.
+/// JSON may be in a code block, as models like to write it. For `file` the answer is a path, and
+/// the schema applies to the JSON in that file. External schemas are never fetched.
 pub fn validate_output(output: &Output, text: &str) -> Result<Answer, OutputError> {
     let schema = output.schema.as_ref().filter(|schema| !schema.is_null());
     match output.kind.as_str() {
@@ -111,8 +110,8 @@ pub fn validate_output(output: &Output, text: &str) -> Result<Answer, OutputErro
     }
 }
 
-/// Reads what a model answered, as [`validate_output`] does. A model writes no files: what it says
-/// about one is text.
+/// Validates the answer of a model, like [`validate_output`]. Models write no files, so an answer
+/// of type `file` is treated as text.
 pub fn validate_answer(output: &Output, text: &str) -> Result<Answer, OutputError> {
     match output.kind.as_str() {
         "file" => Ok(Answer::Text(text.to_owned())),
@@ -150,7 +149,7 @@ pub fn json_text(answer: &str) -> &str {
     strip_fence(answer).trim()
 }
 
-/// A violation quotes what it is about, which may be the whole answer.
+/// Shortens the message of a violation, which may quote the whole answer.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -185,7 +184,7 @@ impl boon::UrlLoader for NoLoader {
     }
 }
 
-/// Collects the first errors that have no cause of their own.
+/// Collects the first errors that are not caused by a more specific error.
 fn collect_violations(error: &boon::ValidationError<'_, '_>, violations: &mut Vec<Violation>) {
     if violations.len() >= MAX_VIOLATIONS {
         return;
@@ -271,12 +270,12 @@ mod tests {
     fn hostile_schemas_end_with_an_error() {
         let loops = json!({"$ref": "#"});
         assert!(validate("json", loops.clone(), "\"a\"").is_err(), "{loops}");
-        // A pattern that needs too much memory; the validator asserts in a debug build instead.
+        // A pattern that needs too much memory. In a debug build, the validator panics instead.
         if !cfg!(debug_assertions) {
             let huge = json!({"pattern": format!("{}a{}", "(".repeat(4), "){1000}".repeat(4))});
             assert!(validate("json", huge.clone(), "\"a\"").is_err(), "{huge}");
         }
-        // Backtracking engines need years for this one.
+        // A backtracking engine would need years for this pattern.
         let slow = json!({"pattern": "^(a+)+$"});
         let answer = format!("\"{}!\"", "a".repeat(10_000));
         assert_eq!(validate("json", slow, &answer).unwrap_err().code(), "output-mismatch");

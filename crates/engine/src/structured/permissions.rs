@@ -3,7 +3,8 @@
 use savoir_lint::words::and;
 use savoir_skill::permission::{Domain, Level, Permission};
 
-/// Describes what a skill may do, one line for each kind and scope; a single line if it is nothing.
+/// Describes what a skill may do, one line for each kind and scope; one line says so if it may do
+/// nothing.
 pub fn permission_lines(permissions: &[Permission]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for permission in permissions {
@@ -31,7 +32,7 @@ fn line(permission: &Permission, all: &[Permission]) -> String {
             Domain::Database => "no databases".to_owned(),
         };
     }
-    // Reading and writing of the same place go together on one line.
+    // Reading and writing the same scope are described on one line.
     let has = |level: Level| {
         all.iter()
             .any(|other| other.domain == *domain && other.level == level && other.scope == *scope)

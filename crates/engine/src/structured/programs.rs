@@ -19,8 +19,8 @@ pub fn missing_programs(names: &[impl AsRef<str>], path: &OsStr) -> Vec<String> 
 
 /// Finds a program by its bare name.
 ///
-/// A name with a folder in it is never found, and folders of the path that are not absolute are
-/// passed over: what they hold depends on where one stands.
+/// A name that contains a folder is never found. Relative folders of the path are skipped, because
+/// their content depends on the working folder.
 pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
     let mut parts = Path::new(name).components();
     let bare = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name);

@@ -50,6 +50,8 @@ struct HeadlessAgent {
     id: &'static str,
     /// The name of its program.
     program: &'static str,
+    /// A program that its tool for skills needs.
+    helper: Option<&'static str>,
     skills_folder: &'static str,
     /// The variable with the address of the model's server, and the usual one.
     url_variable: &'static str,
@@ -81,6 +83,8 @@ pub fn agent_ids() -> [&'static str; 3] {
 pub enum AgentError {
     #[error("`{program}` is not installed, or not in PATH")]
     NotInstalled { program: &'static str },
+    #[error("{id} needs `{helper}` for its tool for skills, which is not installed or not in PATH")]
+    NoHelper { id: &'static str, helper: &'static str },
     #[error("`{program}` does not start: {reason}")]
     DoesNotStart { program: &'static str, reason: String },
     #[error("{variable} is not set")]
@@ -100,6 +104,9 @@ impl AgentError {
             Self::NotInstalled { program } | Self::DoesNotStart { program, .. } => {
                 format!("install it, so that `{program} --version` works")
             }
+            Self::NoHelper { helper, .. } => {
+                format!("install it, so that `{helper} --version` works")
+            }
             Self::NoKey { variable } => format!("set {variable} to your key"),
             Self::BadUrl { variable, .. } => format!("set {variable} to https://HOST"),
             Self::NoModel { .. } => "name it with --model".to_owned(),
@@ -113,6 +120,7 @@ impl AgentError {
 pub struct AgentHost {
     agent: HeadlessAgent,
     program: PathBuf,
+    helper: Option<PathBuf>,
     version: String,
     model: Option<String>,
     url: Url,
@@ -132,10 +140,17 @@ impl AgentHost {
             return Err(AgentError::NoModel { id: agent.id });
         }
         let folders = variable("PATH").unwrap_or_default();
-        let program = std::env::split_paths(&folders)
-            .map(|folder| folder.join(agent.program))
-            .find_map(|path| path.canonicalize().ok().filter(|path| path.is_file()))
+        let find_program = |name: &str| {
+            std::env::split_paths(&folders)
+                .map(|folder| folder.join(name))
+                .find_map(|path| path.canonicalize().ok().filter(|path| path.is_file()))
+        };
+        let program = find_program(agent.program)
             .ok_or(AgentError::NotInstalled { program: agent.program })?;
+        let helper = agent.helper.map(|helper| {
+            find_program(helper).ok_or(AgentError::NoHelper { id: agent.id, helper })
+        });
+        let helper = helper.transpose()?;
         let own_url = variable(agent.url_variable).filter(|url| !url.is_empty());
         let key = variable(agent.key_variable).filter(|key| !key.is_empty());
         let key = match (key, &own_url) {
@@ -152,7 +167,7 @@ impl AgentHost {
         }
         let version = version(&agent, &program, &folders)?;
         let model = model.map(str::to_owned);
-        Ok(Self { agent, program, version, model, url, key: Secret::new(key) })
+        Ok(Self { agent, program, helper, version, model, url, key: Secret::new(key) })
     }
 
     fn policy(
@@ -174,9 +189,12 @@ impl AgentHost {
         };
         let mut paths = vec![PathGrant::scratch("/tmp")];
         paths.push(PathGrant { path: own_files(&self.program), access: Access::Execute });
+        let helper = self.helper.iter();
+        paths.extend(helper.map(|path| PathGrant { path: path.clone(), access: Access::Execute }));
         paths.push(PathGrant::write(setup.workspace));
         paths.push(PathGrant::write(home));
-        let own = self.program.parent().map(|folder| folder.display().to_string());
+        let programs = std::iter::once(&self.program).chain(&self.helper);
+        let own = programs.filter_map(|path| Some(path.parent()?.display().to_string()));
         let search = TRUSTED_PATH.iter().map(|path| (*path).to_owned()).chain(own);
         let plain = |value: String| Variable::Plain(value);
         let mut variables = BTreeMap::from([
@@ -194,7 +212,7 @@ impl AgentHost {
         Ok(Policy {
             paths,
             mounts: Vec::new(),
-            programs: vec![self.program.clone()],
+            programs: std::iter::once(&self.program).chain(&self.helper).cloned().collect(),
             extra_programs: ExtraPrograms::System,
             network: Network::Hosts(vec![grant(MethodGroup::Read), grant(MethodGroup::Write)]),
             environment: variables,

@@ -8,7 +8,7 @@ use super::graph::{Graph, Problem};
 /// The version of the export format.
 pub const VERSION: u64 = 1;
 
-/// A workflow that was read from a file.
+/// A parsed workflow file.
 #[derive(Clone, Debug)]
 pub struct WorkflowFile {
     /// The name, if the file has one.

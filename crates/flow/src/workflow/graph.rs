@@ -60,17 +60,17 @@ pub enum NodeKind {
     End,
 }
 
-/// The settings of a node that asks a model.
+/// The settings of an LLM node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Llm {
     pub system_prompt: String,
     /// Sampling temperature.
     pub temperature: f64,
-    /// The model; that of the run if there is none.
+    /// The model; `None` for that of the run.
     pub model: Option<String>,
     /// The skill whose body replaces the system prompt.
     pub skill: Option<String>,
-    /// Where the inputs of the skill come from.
+    /// The sources of the skill's inputs.
     pub mappings: Option<Map<String, Value>>,
     /// Whether the model gets the earlier messages of the run.
     pub history: bool,
@@ -97,9 +97,9 @@ pub struct Http {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Code {
     pub code: String,
-    /// The time limit.
+    /// Maximum run time.
     pub seconds: u64,
-    /// The memory limit.
+    /// Maximum memory.
     pub mebibytes: u64,
     /// The variables that the code gets.
     pub variables: Map<String, Value>,

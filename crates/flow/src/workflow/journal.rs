@@ -14,13 +14,13 @@ use thiserror::Error;
 /// can be resumed when this time is over.
 pub const LEASE: Duration = Duration::from_secs(2);
 
-/// How long a run goes on while its lease cannot be renewed, because the database does not answer.
-/// Longer than the lease: a run must survive the restart of a database. If another worker takes the
-/// run while the database is away, the next renewal or checkpoint detects it.
+/// How long a run continues while its lease cannot be renewed because the database does not
+/// respond. Longer than the lease, so that a run survives a restart of the database. If another
+/// worker claims the run meanwhile, the next renewal or checkpoint detects it.
 const MAX_RENEWAL_OUTAGE: Duration = Duration::from_secs(30);
 
-/// How long a run of a workflow can be looked at and resumed since it last got on. Each keeps up to
-/// two mebibytes of outputs.
+/// How long an execution can be viewed and resumed after its last change. Each stores up to two
+/// mebibytes of outputs.
 pub const EXECUTION_RETENTION: Duration = Duration::from_hours(30 * 24);
 
 /// A store for the checkpoints of one run.
@@ -41,7 +41,7 @@ pub trait Journal: fmt::Debug + Send + Sync {
 /// Why a checkpoint was not stored.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JournalError {
-    /// Another worker has the run now.
+    /// Another worker has claimed the run.
     #[error("another worker has the run now")]
     TakenOver,
     /// The checkpoint cannot be written.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_free_two_seconds_after_a_crash() {
+    fn run_can_be_claimed_two_seconds_after_crash() {
         assert!(LEASE <= Duration::from_secs(2));
     }
 }

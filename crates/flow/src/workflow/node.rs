@@ -34,18 +34,17 @@ pub(super) struct NodeContext<'a> {
     pub(super) checkpoint: &'a Checkpoint,
 }
 
-/// The result of a node.
 #[derive(Debug, Default)]
 pub(super) struct NodeResult {
     pub(super) output: Value,
     pub(super) status_code: Option<u16>,
-    /// A variable in which the output is stored, too.
+    /// A variable in which the output is also stored.
     pub(super) variable: Option<String>,
     /// The branch that a condition chose.
     pub(super) branch: Option<bool>,
-    /// What else is known of the result: `{{node.status}}` and `{{node.headers.name}}`.
+    /// Further data of the result: `{{node.status}}` and `{{node.headers.name}}`.
     pub(super) details: Option<Value>,
-    /// The question to a model and its answer, for the history.
+    /// The question to the model and its answer, for the history.
     pub(super) exchange: Option<Exchange>,
 }
 

@@ -28,7 +28,7 @@ pub struct WorkflowRun<'a> {
     /// The id of this run.
     pub execution_id: &'a str,
     pub input: &'a str,
-    /// `provider:model` or a model's name; the default if there is none.
+    /// `provider:model` or a model's name; `None` for the default.
     pub model: Option<&'a str>,
     /// The account that is charged for the usage.
     pub user: Option<i64>,
@@ -73,7 +73,7 @@ pub async fn run_to_end(
     Ok(outcome)
 }
 
-/// Runs a workflow as a part of something larger: without the final `done` event.
+/// Runs a workflow as part of a larger run: without the final `done` event.
 ///
 /// When the listener is gone, the run is stored as failed, so that it can be resumed.
 pub async fn run(

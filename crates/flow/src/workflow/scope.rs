@@ -13,7 +13,6 @@ pub struct Scope<'a> {
     variables: &'a Map<String, Value>,
 }
 
-/// The value of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PlaceholderValue<'a> {
     /// The input of the workflow.

@@ -9,7 +9,6 @@ use super::{limits, scope::Scope};
 #[error("Text is longer than {} MiB with its values", limits::MAX_TEXT_BYTES >> 20)]
 pub struct TextTooLong;
 
-/// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TemplatePart<'a> {
     /// Literal text.
@@ -98,7 +97,7 @@ fn next_placeholder(text: &str) -> usize {
     text.len()
 }
 
-/// The path of the placeholder that a text begins with.
+/// Returns the path of the placeholder at the start of a text.
 pub(crate) fn placeholder(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("{{")?;
     let is_end = |c: char| !(is_word(c) || c == '.');
@@ -106,7 +105,7 @@ pub(crate) fn placeholder(text: &str) -> Option<&str> {
     (after.starts_with("}}") && is_path(path)).then_some(path)
 }
 
-/// Whether a text can stand between the braces: words with single dots between them.
+/// Whether a text can be between the braces: words separated by single dots.
 pub(crate) fn is_path(text: &str) -> bool {
     text.split('.').all(|word| !word.is_empty() && word.chars().all(is_word))
 }
@@ -155,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parts_are_the_text(text in "[{}a.é-]{0,40}|\\PC{0,40}") {
+        fn template_parts_join_to_the_text(text in "[{}a.é-]{0,40}|\\PC{0,40}") {
             let whole: String = parts(&text).map(|part| match part {
                 TemplatePart::Text(text) => text,
                 TemplatePart::Placeholder { whole, .. } => whole,

@@ -1,4 +1,4 @@
-//! Workflows from their first event to their last.
+//! Tests of whole workflow runs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -32,7 +32,7 @@ use savoir_skill::{Dialect, Skill, Source, read_as};
 use savoir_store::Checkpoint;
 use serde_json::{Value, json};
 
-/// Gives the answers that were written for it, and keeps the questions.
+/// A model with prepared answers, which records the questions.
 #[derive(Debug, Default)]
 struct Scripted {
     answers: Mutex<VecDeque<Vec<String>>>,
@@ -40,7 +40,7 @@ struct Scripted {
 }
 
 impl Scripted {
-    /// Each text is an answer, told word by word; one that begins with `!` is a failure.
+    /// Each text is an answer, streamed word by word. One that starts with `!` is an error.
     fn new(answers: &[&str]) -> Arc<Self> {
         let pieces = |text: &&str| text.split_inclusive(' ').map(str::to_owned).collect();
         Arc::new(Self {
@@ -70,7 +70,7 @@ impl LanguageModel for Scripted {
     }
 }
 
-/// One skill, whatever it is called in its file.
+/// A collection that returns the same skill for every name.
 #[derive(Debug)]
 struct OneSkill(&'static str, &'static str);
 
@@ -111,7 +111,7 @@ fn host(model: &Arc<Scripted>) -> WorkflowHost {
     }
 }
 
-/// A graph from nodes as `(id, type, data)` and edges as `from to` or `from to handle`.
+/// Creates a graph from nodes as `(id, type, data)` and edges as `from to` or `from to handle`.
 fn graph(nodes: &[(&str, &str, Value)], edges: &[&str]) -> Graph {
     let nodes: Vec<Value> = nodes
         .iter()
@@ -141,7 +141,7 @@ fn fresh<'a>(graph: &'a Graph, input: &'a str) -> WorkflowRun<'a> {
     }
 }
 
-/// All events of a run.
+/// Returns all events of a run.
 async fn events(host: &WorkflowHost, run: WorkflowRun<'_>, journal: &dyn Journal) -> Vec<Event> {
     let (out, mut events) = Emitter::channel();
     let run = async move {
@@ -157,12 +157,12 @@ async fn events(host: &WorkflowHost, run: WorkflowRun<'_>, journal: &dyn Journal
     tokio::join!(run, listen).1
 }
 
-/// The events as lines of name and data.
+/// Formats events as lines of name and data.
 fn lines(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| format!("{} {}", event.name(), event.data())).collect()
 }
 
-/// All events of a run without a journal, as lines, without those around it.
+/// Returns the events of a run without a journal as lines, without the first and last ones.
 async fn inner_lines(host: &WorkflowHost, graph: &Graph, input: &str) -> Vec<String> {
     let all = lines(&events(host, fresh(graph, input), &NoJournal).await);
     let start = r#"workflow_start {"workflow_id":"w","workflow_name":"W","execution_id":"e"}"#;
@@ -173,7 +173,7 @@ async fn inner_lines(host: &WorkflowHost, graph: &Graph, input: &str) -> Vec<Str
     all[1..all.len() - 1].to_vec()
 }
 
-/// The error with which a run of one node after the start ends.
+/// Returns the error of a run with one node after the start.
 async fn error_of(host: &WorkflowHost, kind: &str, data: Value) -> String {
     let graph = graph(&[("s", "start", json!({})), ("n", kind, data)], &["s n"]);
     let lines = inner_lines(host, &graph, "IN").await;
@@ -187,7 +187,7 @@ async fn error_of(host: &WorkflowHost, kind: &str, data: Value) -> String {
     node["error"].as_str().unwrap().to_owned()
 }
 
-/// The output of one node after the start.
+/// Returns the output of one node after the start.
 async fn output_of(host: &WorkflowHost, kind: &str, data: Value, input: &str) -> Value {
     let graph = graph(&[("s", "start", json!({})), ("n", kind, data)], &["s n"]);
     let events = events(host, fresh(&graph, input), &NoJournal).await;

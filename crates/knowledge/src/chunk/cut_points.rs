@@ -2,28 +2,28 @@
 
 use std::ops::Range;
 
-/// Characters of the longest word that stays whole.
+/// Maximum length of a word that is not split.
 const MAX_WORD_BYTES: usize = 64;
 
 /// Rates how well a text can be cut at a position. Between the words of a table row or a code block it can
 /// be cut only if nothing else helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CutPoint {
-    /// Within a long word.
+    /// Inside a long word.
     Within,
-    /// Within a row or a line of code.
+    /// Inside a table row or a line of code.
     Inside,
     /// Between two lines of code.
     CodeLine,
-    /// Between two words; also between a heading and what it is about.
+    /// Between two words; also between a heading and the text after it.
     Word,
     /// Between two sentences.
     Sentence,
-    /// Before an item of a list, or a row.
+    /// Before a list item or a table row.
     Line,
     /// Before a paragraph, a list, a table or a code block.
     Block,
-    /// Before a heading: 1 for the least, 6 for the first level.
+    /// Before a heading: 6 for the first level, 1 for the lowest.
     Heading(u8),
 }
 
@@ -37,15 +37,15 @@ impl CutPoint {
     }
 }
 
-/// A word with the blanks after it.
+/// A word and the whitespace after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) range: Range<usize>,
-    /// The joint before it.
+    /// The cut point before the word.
     pub(super) cut_point_before: CutPoint,
 }
 
-/// Signs that are words by themselves, since their languages have no blanks.
+/// Whether a character is a word by itself, because its script has no spaces.
 pub(super) fn is_ideograph(c: char) -> bool {
     matches!(c,
         '\u{2E80}'..='\u{9FFF}' | '\u{A000}'..='\u{A4CF}' | '\u{AC00}'..='\u{D7AF}'
@@ -62,23 +62,23 @@ enum Line {
     Code,
     Item,
     Row,
-    /// The line of dashes below the first row.
+    /// The line of dashes below the header row of a table.
     Rule,
     Text,
 }
 
 impl Line {
-    /// Whether its words belong together more than others do.
+    /// Whether the line should not be split if possible.
     fn stays_together(self) -> bool {
         matches!(self, Self::Fence | Self::Code | Self::Row | Self::Rule)
     }
 }
 
-/// A code block that has begun: its sign, and how many of them.
+/// An open code block: the fence character, and how many there are.
 #[derive(Clone, Copy)]
 struct Fence(u8, usize);
 
-/// All words of a text, in order and without gaps.
+/// Splits a text into words without gaps.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut fence = None;
@@ -105,13 +105,13 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// The joint between two lines.
+/// Returns the rating of the cut point between two lines.
 fn cut_point_between(before: Line, line: Line, blank: bool, sentence: bool) -> CutPoint {
     match (before, line) {
         (_, Line::Heading(level)) => CutPoint::heading(level),
         (Line::Heading(_), _) => CutPoint::Word,
         (Line::Fence | Line::Code, Line::Code) => CutPoint::CodeLine,
-        // The closing line; an opening one follows no code.
+        // A fence after code closes the block.
         (Line::Code, Line::Fence) | (_, Line::Rule) => CutPoint::Inside,
         (_, Line::Fence) | (Line::Fence, _) => CutPoint::Block,
         _ if blank => CutPoint::Block,
@@ -145,11 +145,11 @@ fn classify(line: &str, fence: &mut Option<Fence>) -> Line {
     }
 }
 
-/// The marks of a code block at the start of a line.
+/// Parses the fence of a code block at the start of a line.
 fn heading_level_marks(line: &str) -> Option<Fence> {
     let sign = *line.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
     let count = line.bytes().take_while(|byte| *byte == sign).count();
-    // A code span may begin a line, too, but then it ends there.
+    // A code span at the start of a line is closed on the same line.
     let span = sign == b'`' && line[count..].contains('`');
     (count >= 3 && !span).then_some(Fence(sign, count))
 }
@@ -193,14 +193,14 @@ fn ends_sentence(word: &str) -> bool {
 fn push_line(words: &mut Vec<Word>, text: &str, line: Range<usize>, kind: Line, first: CutPoint) {
     let mut cut_point_before = first;
     let mut start = line.start;
-    // Blanks at the start of a line belong to its first word.
+    // Indentation belongs to the first word of the line.
     let (mut length, mut seen) = (0, false);
     let mut blank = false;
     let mut last = None;
     for (offset, c) in text[line.clone()].char_indices() {
         let at = line.start + offset;
         let ideograph = is_ideograph(c) || last.is_some_and(is_ideograph);
-        // A sign after an ideograph closes what was said, so it stays with it.
+        // Punctuation after an ideograph stays with it.
         let new_word = blank || (ideograph && !is_closing(c));
         let cut = seen && !c.is_whitespace() && (new_word || length >= MAX_WORD_BYTES);
         if cut {
@@ -221,7 +221,7 @@ fn push_line(words: &mut Vec<Word>, text: &str, line: Range<usize>, kind: Line, 
     words.push(Word { range: start..line.end, cut_point_before });
 }
 
-/// Signs that do not begin a word.
+/// Whether a character is punctuation that cannot start a word.
 fn is_closing(c: char) -> bool {
     matches!(c, '。' | '，' | '、' | '！' | '？' | '；' | '：' | '）' | '」' | '』' | '》' | '．')
         || c.is_ascii_punctuation()

@@ -8,7 +8,7 @@ fn small(text: &str, tokens: usize, overlap: usize) -> Vec<String> {
 }
 
 #[test]
-fn estimates_are_near_what_tokenizers_say() {
+fn estimates_are_close_to_tokenizers() {
     assert_eq!(estimate_tokens(""), 0);
     assert_eq!(estimate_tokens("the lamp"), 2);
     assert_eq!(estimate_tokens("Goods may be returned within thirty days."), 11);
@@ -18,7 +18,7 @@ fn estimates_are_near_what_tokenizers_say() {
 }
 
 #[test]
-fn a_short_text_is_one_part() {
+fn short_text_is_one_chunk() {
     assert_eq!(small("\n\n# One\n\nword\n", 512, 50), ["# One\n\nword"]);
     assert!(small(" \n\t\n", 512, 50).is_empty());
     assert!(small("", 512, 50).is_empty());
@@ -27,7 +27,7 @@ fn a_short_text_is_one_part() {
 #[test]
 fn sections_are_kept_whole_and_merged() {
     let text = "# A\n\none two three four five\n\n# B\n\none two three four five\n\n# C\n\nsix";
-    // Each section has about seven tokens: two fit, and a cut is at a heading.
+    // Each section has about seven tokens, so that two fit and the cut is at a heading.
     let parts = small(text, 15, 3);
     assert_eq!(parts.len(), 2);
     assert!(parts[0].starts_with("# A") && parts[0].contains("# B"), "{parts:?}");
@@ -99,7 +99,7 @@ fn languages_without_blanks_are_cut_at_sentences() {
 }
 
 #[test]
-fn a_word_without_end_is_cut() {
+fn very_long_word_is_split() {
     let parts = small(&"x".repeat(10_000), 50, 10);
     assert!(parts.len() > 10);
     assert_eq!(parts[0].len(), 192);
@@ -136,7 +136,7 @@ fn markdown() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_nothing_is_too_large(
+    fn chunks_keep_all_text_within_the_limit(
         text in markdown(),
         tokens in 1_usize..80,
         overlap in 0_usize..20,

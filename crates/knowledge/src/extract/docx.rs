@@ -15,13 +15,13 @@ use self::{body::Body, styles::Styles};
 use super::ExtractError;
 use crate::limits;
 
-/// The first bytes of an old Word document, and of a new one with a password.
+/// The first bytes of an OLE file: an old Word document, or a new one with a password.
 const COMPOUND: [u8; 4] = [0xD0, 0xCF, 0x11, 0xE0];
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
 type Xml<'a, 'b> = Reader<BufReader<Take<ZipFile<'a, Cursor<&'b [u8]>>>>>;
 
-/// The Markdown of a document.
+/// Converts a document to Markdown.
 pub(super) fn to_markdown(bytes: &[u8]) -> Result<String, ExtractError> {
     if bytes.starts_with(&COMPOUND) {
         return Err(bad("it has a password, or is of an older Word; save it as .docx without one"));
@@ -46,7 +46,7 @@ fn bad(reason: impl Into<String>) -> ExtractError {
     ExtractError::Docx(reason.into())
 }
 
-/// The part with the text; some programs number it.
+/// Returns the name of the part with the text, which some programs number.
 fn main_part(archive: &Archive<'_>) -> Option<String> {
     let names = || archive.file_names().filter_map(Result::ok);
     let usual = names().find(|name| name == "word/document.xml");
@@ -59,21 +59,21 @@ fn main_part(archive: &Archive<'_>) -> Option<String> {
     found.map(std::borrow::Cow::into_owned)
 }
 
-/// A part, as it is unpacked; it ends early rather than become too large.
+/// Opens a part for reading; reading stops at the size limit.
 fn part<'a, 'b>(
     archive: &'a mut Archive<'b>,
     name: &str,
 ) -> Result<Option<Xml<'a, 'b>>, ExtractError> {
     let Some(index) = archive.index_for_name(name) else { return Ok(None) };
     let file = archive.by_index(index).map_err(|error| bad(format!("{name}: {error}")))?;
-    // What the file says of its size may be a lie, so what is read is counted, too.
+    // The size in the header may be wrong, so the bytes that are read are counted, too.
     let packed = file.compressed_size().max(1024);
     let most = limits::MAX_DOCX_UNPACKED_BYTES.min(packed.saturating_mul(limits::MAX_DOCX_RATIO));
     if file.size() > most {
         return Err(bad(too_large(name)));
     }
     let mut xml = Reader::from_reader(BufReader::new(file.take(most)));
-    // Tags are counted, not matched: nothing depends on a document being well-formed.
+    // Malformed documents are accepted: tags are counted, not matched.
     xml.config_mut().check_end_names = false;
     xml.config_mut().allow_unmatched_ends = true;
     Ok(Some(xml))
@@ -83,7 +83,7 @@ fn too_large(name: &str) -> String {
     format!("{name} is far larger unpacked than a document is")
 }
 
-/// Hands the events of a part to `hear`.
+/// Passes the events of a part to `hear`.
 fn each_event(
     mut xml: Xml<'_, '_>,
     mut hear: impl FnMut(Event<'_>) -> Result<(), ExtractError>,
@@ -93,7 +93,8 @@ fn each_event(
         buffer.clear();
         match xml.read_event_into(&mut buffer) {
             Ok(Event::Eof) => break,
-            // Entities that a document defines itself have no place in Word.
+            // Word never writes a document type, which could define entities that expand without
+            // limit.
             Ok(Event::DocType(_)) => return Err(bad("it has a DOCTYPE, which Word never writes")),
             Ok(event) => hear(event)?,
             Err(error) if !is_over(&xml) => return Err(bad(format!("broken XML: {error}"))),
@@ -103,17 +104,17 @@ fn each_event(
     if is_over(&xml) { Err(bad(too_large("the text"))) } else { Ok(()) }
 }
 
-/// Whether everything was read that may be.
+/// Whether the size limit of the part was reached.
 fn is_over(xml: &Xml<'_, '_>) -> bool {
     xml.get_ref().get_ref().limit() == 0
 }
 
-/// The name of an element without its prefix.
+/// Returns the name of an element without its prefix.
 fn local<'a>(start: &'a BytesStart<'_>) -> &'a [u8] {
     start.local_name().into_inner()
 }
 
-/// The value of `w:val`, or of another attribute.
+/// Returns the value of `w:val`, or of another attribute.
 fn attribute(start: &BytesStart<'_>, name: &[u8]) -> Option<String> {
     let mut attributes = start.attributes();
     let found = attributes.with_checks(false).filter_map(Result::ok);
@@ -121,7 +122,7 @@ fn attribute(start: &BytesStart<'_>, name: &[u8]) -> Option<String> {
     found.next().map(|attribute| String::from_utf8_lossy(&attribute.value).into_owned())
 }
 
-/// The character of `&amp;` or `&#8364;`; others have no meaning here.
+/// Decodes `&amp;` or `&#8364;`; other references are dropped.
 fn reference(reference: &BytesRef<'_>) -> Option<char> {
     if let Ok(Some(c)) = reference.resolve_char_ref() {
         return Some(c);

@@ -16,16 +16,17 @@ const DROPPED_ELEMENTS: [&str; 12] = [
 /// Elements whose contents are not markup.
 const RAW_TEXT_ELEMENTS: [&str; 2] = ["script", "style"];
 
-/// Elements that belong into a head. Any other ends it, with or without its end tag.
+/// Elements that are allowed in the head. Any other element ends the head, even without its end
+/// tag.
 const HEAD_ELEMENTS: [&str; 8] =
     ["meta", "link", "title", "style", "script", "base", "noscript", "template"];
 
-/// The Markdown of a page, without its links.
+/// Converts a page to Markdown without links.
 pub(super) fn to_markdown(page: &str) -> String {
     convert(page, |_| None)
 }
 
-/// The Markdown of a page that was read from an address, with its links.
+/// Converts a page from this URL to Markdown with links.
 pub fn to_markdown_with_links(page: &str, address: &Url) -> String {
     convert(page, |target| {
         let target = address.join(&decode(target)).ok()?;
@@ -51,7 +52,7 @@ fn convert(page: &str, link: impl Fn(&str) -> Option<String>) -> String {
     writer.finish()
 }
 
-/// A piece of a page.
+/// A text or a tag of a page.
 enum PagePiece<'a> {
     Text(&'a str),
     Tag(Tag<'a>),
@@ -85,7 +86,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// An element whose contents are not wanted.
+/// An element that is being dropped.
 struct DroppedElement {
     name: &'static str,
     depth: usize,
@@ -94,14 +95,14 @@ struct DroppedElement {
 struct Scanner<'a> {
     page: &'a str,
     at: usize,
-    /// Where the last end tag of each dropped element is. Without one, nothing is dropped: it
-    /// would be the rest of the page.
+    /// The position of the last end tag of each dropped element. An element without an end tag is
+    /// not dropped, because the rest of the page would be lost.
     ends: [Option<usize>; DROPPED_ELEMENTS.len()],
     dropping: Option<DroppedElement>,
 }
 
 impl<'a> Scanner<'a> {
-    /// The next piece that is wanted.
+    /// Returns the next text or tag outside of dropped elements.
     fn next_piece(&mut self) -> Option<PagePiece<'a>> {
         loop {
             match self.read_piece()? {
@@ -144,7 +145,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes on behind the first `end` of what is left, or to the end of the page.
+    /// Continues after the first `end`, or at the end of the page.
     fn skip(&mut self, rest: &str, end: &str) {
         self.at = match rest.find(end) {
             Some(found) => self.page.len() - rest.len() + found + end.len(),
@@ -152,7 +153,7 @@ impl<'a> Scanner<'a> {
         };
     }
 
-    /// A tag, from its name on; a tag that does not end is the end of the page.
+    /// Parses a tag after `<` or `</`; a tag without `>` ends the page.
     fn tag(&mut self, named: &'a str, closing: bool) -> Option<Tag<'a>> {
         let length = named
             .find(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>'))
@@ -164,7 +165,7 @@ impl<'a> Scanner<'a> {
             let was = std::mem::replace(&mut before, *byte);
             match quote {
                 Some(open) if *byte == open => quote = None,
-                // A quote elsewhere is a mistake, not the start of a value.
+                // A quote at another position is a mistake and does not start a value.
                 None if matches!(byte, b'"' | b'\'') && matches!(was, b'=' | b' ') => {
                     quote = Some(*byte);
                 }
@@ -184,7 +185,7 @@ impl<'a> Scanner<'a> {
         Some(Tag { name, closing, attributes: &named[length..end] })
     }
 
-    /// Goes on at the end tag of a script, whatever is in it.
+    /// Continues at the end tag of a script or style element.
     fn skip_raw(&mut self, name: &str) {
         let rest = &self.page.as_bytes()[self.at..];
         let end = rest.windows(2 + name.len()).position(|part| {
@@ -193,7 +194,7 @@ impl<'a> Scanner<'a> {
         self.at += end.unwrap_or(rest.len());
     }
 
-    /// Follows what is dropped; gives back tags outside of it.
+    /// Tracks dropped elements; returns tags outside of them.
     fn filter_tag(&mut self, tag: Tag<'a>) -> Option<Tag<'a>> {
         if let Some(dropping) = &mut self.dropping {
             let head_is_over = dropping.name == "head"

@@ -1,4 +1,4 @@
-//! Reads PDFs in a separate program in the sandbox.
+//! Reads PDFs in a separate process in the sandbox.
 
 use std::{
     path::PathBuf,
@@ -14,9 +14,10 @@ use savoir_sandbox::{
 use super::{ExtractError, PdfFault, pdf::PdfMethod};
 use crate::limits;
 
-/// A program that reads PDFs as [`child_main`](super::child_main) does.
+/// A program that reads PDFs with [`child_main`](super::child_main).
 ///
-/// The program sees only the files that it needs to start, has no network, and little memory and time.
+/// The process can read only the files that it needs to start. It has no network, and limited
+/// memory and time.
 #[derive(Clone, Debug)]
 pub struct Isolated {
     /// The program, by its absolute path.
@@ -32,10 +33,10 @@ enum Reading {
 }
 
 impl Isolated {
-    /// The text of a PDF. Ends the program when the future is dropped.
+    /// Returns the text of a PDF. Kills the process if the future is dropped.
     pub async fn extract(&self, bytes: Bytes) -> Result<String, ExtractError> {
         let first = self.read(PdfMethod::Layout, bytes.clone()).await?;
-        // What ends the one way may be nothing to the other.
+        // A PDF that fails with one method may work with the other.
         let text = match first {
             Reading::Answered(Ok(text)) => Ok(text),
             Reading::Answered(Err(fault @ (PdfFault::Encrypted | PdfFault::TooSlow))) => Err(fault),
@@ -97,7 +98,7 @@ impl Isolated {
 
     fn policy(&self) -> Policy {
         Policy {
-            // A run must start somewhere; this is empty.
+            // The working directory, an empty folder.
             paths: vec![PathGrant::scratch("/tmp")],
             programs: vec![self.program.clone()],
             directory: "/tmp".into(),
@@ -105,7 +106,7 @@ impl Isolated {
                 wall: Some(limits::PDF_TIMEOUT),
                 cpu: Some(limits::PDF_TIMEOUT.as_secs()),
                 memory: limits::MAX_PDF_MEMORY_BYTES,
-                // Threads of a runtime reserve far more addresses than they use.
+                // The threads of the runtime reserve much more address space than they use.
                 counted_memory: CountedMemory::Data,
                 processes: limits::MAX_PDF_THREADS,
                 file_size: 0,
@@ -118,7 +119,7 @@ impl Isolated {
     }
 }
 
-/// Ends a program whose text is no longer needed.
+/// Kills the process when its result is no longer needed.
 #[derive(Debug, Default)]
 enum Stop {
     #[default]
@@ -139,7 +140,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Lets a program be ended from elsewhere; false if it should end already.
+/// Allows another thread to kill the process; returns false if it should stop already.
 fn hand_over(process: &Process, stop: &Mutex<Stop>) -> bool {
     let mut stop = stop.lock().unwrap_or_else(PoisonError::into_inner);
     match (&*stop, process.kill_handle()) {

@@ -1,7 +1,7 @@
 //! Extracts the text of a PDF.
 //!
-//! What reads PDFs may panic, loop or use up the memory for a broken one, so it runs in a process
-//! of its own: [`Isolated`](super::Isolated) starts it, [`child_main`] is what it does.
+//! The PDF library may panic, loop or exhaust memory on a malformed file, so it runs in its own
+//! process: [`Isolated`](super::Isolated) starts it, and [`child_main`] is its main function.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::ExtractError;
 use crate::limits;
 
-/// Why a PDF has no text. The words are for the person who uploaded it.
+/// Why a PDF has no text. The message is for the user who uploaded it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum PdfFault {
@@ -28,7 +28,7 @@ pub enum PdfFault {
     /// Reading takes too long.
     #[error("this PDF could not be read within {} s", limits::PDF_TIMEOUT.as_secs())]
     TooSlow,
-    /// Reading it broke what reads it.
+    /// The process that read the PDF crashed.
     #[error("this PDF is damaged, or larger than it looks: reading it broke off")]
     BrokeOff,
 }
@@ -37,14 +37,14 @@ pub enum PdfFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum PdfMethod {
-    /// By where the letters are on the page: lines and rows are as one sees them, but an unknown
-    /// font ends it.
+    /// By the position of the letters on the page, which keeps lines and rows, but fails for
+    /// unknown fonts.
     Layout,
-    /// By the order in which the letters were written: it knows more fonts.
+    /// By the order in which the letters were written, which supports more fonts.
     Order,
 }
 
-/// The text of a PDF, in this process: it may not come back.
+/// Returns the text of a PDF in this process. May loop forever.
 pub fn extract_pdf(bytes: &[u8]) -> Result<String, ExtractError> {
     Ok(read(bytes, PdfMethod::Layout)?)
 }
@@ -67,7 +67,7 @@ pub(super) fn read(bytes: &[u8], method: PdfMethod) -> Result<String, PdfFault> 
         let encrypted = matches!(error, pdf_extract::Error::Decryption(_));
         if encrypted { PdfFault::Encrypted } else { PdfFault::Damaged(error.to_string()) }
     })?;
-    // A document that anyone may read is decrypted by now.
+    // A PDF with an empty user password is already decrypted here.
     if document.trailer.get(b"Encrypt").is_ok() && document.encryption_state.is_none() {
         return Err(PdfFault::Encrypted);
     }
@@ -78,7 +78,8 @@ pub(super) fn read(bytes: &[u8], method: PdfMethod) -> Result<String, PdfFault> 
     let text = match method {
         PdfMethod::Layout => {
             let mut text = String::new();
-            // One page after the other: words at the same height of two pages would be one line.
+            // Extract each page separately: otherwise words at the same height of two pages would
+            // be joined into one line.
             for number in pages.into_keys() {
                 output_doc_page(&document, &mut PlainTextOutput::new(&mut text), number)
                     .map_err(|error| PdfFault::Damaged(error.to_string()))?;
@@ -98,8 +99,8 @@ pub(super) fn read(bytes: &[u8], method: PdfMethod) -> Result<String, PdfFault> 
     if text.is_empty() { Err(PdfFault::Empty) } else { Ok(text) }
 }
 
-/// Single blanks within lines, at most one empty line between them, and one dot for the many that
-/// lead to the page number in a table of contents.
+/// Normalizes whitespace: single spaces, at most one blank line, and one dot for the dot leaders in
+/// a table of contents.
 fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;
@@ -130,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A PDF of one page with these operators.
+    /// Creates a PDF of one page with these operators.
     fn pdf(content: &str, trailer: &str) -> Vec<u8> {
         let objects = [
             "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -144,7 +145,7 @@ mod tests {
         file(&objects, trailer)
     }
 
-    /// A PDF of these objects.
+    /// Creates a PDF of these objects.
     fn file(objects: &[String], trailer: &str) -> Vec<u8> {
         let mut out = "%PDF-1.4\n".to_owned();
         let mut table = String::new();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_child_answers_in_json() {
+    fn child_process_prints_json() {
         let answer = |input: &[u8]| {
             let mut output = Vec::new();
             child_main(input, &mut output).map(|()| output)
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_are_tidied() {
+    fn whitespace_is_normalized() {
         assert_eq!(tidy("\n\n a   b \n\n\n\nc\nd\n"), "a b\n\nc\nd");
         assert_eq!(tidy("1 Introduction . . . . . 5"), "1 Introduction . 5");
     }

@@ -4,7 +4,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 
 use super::*;
 
-/// Answers as it was told; then with as many vectors as texts.
+/// An embedder with prepared results; afterwards it returns one vector per text.
 #[derive(Debug, Default)]
 struct Scripted {
     answers: Mutex<VecDeque<Result<usize, ModelError>>>,
@@ -48,7 +48,7 @@ fn chunks_are_named_after_their_document() {
 }
 
 #[tokio::test]
-async fn a_busy_embedder_is_asked_again() {
+async fn busy_embedder_is_retried() {
     let embedder = Scripted::new([Err(busy()), Err(busy()), Ok(2)]);
     let mut two = chunks(2);
     embed(&embedder, &mut two, Duration::ZERO).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_busy_embedder_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_final() {
+async fn permanent_embedder_error_is_not_retried() {
     let refused =
         ModelError::Refused { provider: "test".to_owned(), status: 401, message: String::new() };
     let embedder = Scripted::new([Err(refused)]);
@@ -72,9 +72,27 @@ async fn a_refusal_is_final() {
 }
 
 #[test]
-fn shares_stay_between_the_steps() {
+fn progress_stays_between_the_steps() {
     assert_eq!(progress_percent(0, 10), CHUNKED_PERCENT);
     assert_eq!(progress_percent(10, 10), EMBEDDED_PERCENT);
     assert_eq!(progress_percent(32, 70), 54);
     assert_eq!(progress_percent(0, 0), CHUNKED_PERCENT);
+}
+
+#[tokio::test]
+async fn denied_document_is_tried_with_growing_pauses_and_then_fails() {
+    assert_eq!([1, 2, 3].map(retry_pause), [1, 2, 4].map(Duration::from_secs));
+    assert_eq!(retry_pause(u32::MAX), limits::RETRY_PAUSES.1);
+    let folder = tempfile::tempdir().unwrap();
+    let database = savoir_store::Database::open_folder(folder.path()).await.unwrap();
+    let storage = savoir_store::Storage::folder(&folder.path().join("files")).unwrap();
+    let indexer = Indexer::new(Knowledge::new(database, storage, None), Extractor::new(None));
+    let (what, message) = ("the storage".to_owned(), "no".to_owned());
+    let denied = StoreError::Denied { what, message };
+    for _ in 1..limits::MAX_DENIED_TRIES {
+        assert!(!indexer.try_later("task", &denied).await);
+    }
+    assert!(indexer.try_later("task", &denied).await);
+    let full = StoreError::Full { what: "the disk".to_owned() };
+    assert!(!indexer.try_later("task", &full).await, "it may be emptied");
 }

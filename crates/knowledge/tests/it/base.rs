@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::isolated::{HELVETICA, pdf, reader};
 
-/// Counts letters: texts with the same letters are near.
+/// An embedder that counts letters, so that texts with the same letters have similar vectors.
 #[derive(Debug)]
 struct Letters {
     identity: &'static str,
@@ -82,7 +82,7 @@ fn indexer(knowledge: &Knowledge) -> Indexer {
     Indexer::new(knowledge.clone(), Extractor::new(reader()))
 }
 
-/// Uploads a document and reads it.
+/// Uploads and indexes a document.
 async fn add(
     knowledge: &Knowledge,
     base: &KnowledgeBase,
@@ -130,7 +130,7 @@ async fn vector_search_finds_synonyms() {
     let question = SHIPPING.replace([' ', '\n'], "");
     let found = knowledge.search(&base.id, None, &question, 1).await.unwrap();
     assert_eq!(found[0].doc_id, task.doc_id);
-    // Without vectors for the question, words serve.
+    // If the question cannot be embedded, full-text search is used.
     place.fails.store(true, Ordering::Relaxed);
     assert!(!knowledge.search(&base.id, None, "parcels", 5).await.unwrap().is_empty());
 }
@@ -146,16 +146,16 @@ async fn vectors_of_two_models_are_not_mixed() {
     let task = add(&second, &base, "shipping.md", SHIPPING).await;
     assert_eq!(task.status, IndexingStatus::Failed);
     assert!(task.error.unwrap().starts_with("Knowledge base index is incompatible"));
-    // Words do not care who made the vectors.
+    // Full-text search works whichever model made the vectors.
     assert_eq!(place.words().search(&base.id, None, "goods", 5).await.unwrap().len(), 1);
-    // A base that was read without an embedder is searched by words.
+    // A base that was indexed without an embedder is found by full-text search.
     let plain = place.words().create("plain", None).await.unwrap();
     add(&place.words(), &plain, "returns.md", RETURNS).await;
     assert_eq!(first.search(&plain.id, None, "goods", 5).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_broken_document_says_why() {
+async fn broken_document_has_a_reason() {
     let place = Place::new().await;
     let knowledge = place.hybrid("test:letters");
     let base = knowledge.create("manual", None).await.unwrap();
@@ -231,14 +231,14 @@ async fn invalid_uploads_are_not_stored() {
 }
 
 #[tokio::test]
-async fn an_upload_starts_at_once_and_shutdown_ends_the_worker() {
+async fn upload_wakes_worker_and_shutdown_stops_it() {
     let place = Place::new().await;
     let knowledge = place.words();
     let base = knowledge.create("manual", None).await.unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let worker = indexer(&knowledge);
     let worker = tokio::spawn(async move { worker.run(stopped.map(drop)).await });
-    // Long enough for the worker to fall asleep.
+    // Long enough for the worker to use its longest poll interval.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let (_, task) = knowledge.add(&base.id, "a.md", Bytes::from_static(b"word")).await.unwrap();
     let done = async {
@@ -252,7 +252,7 @@ async fn an_upload_starts_at_once_and_shutdown_ends_the_worker() {
 }
 
 #[tokio::test]
-async fn a_document_that_kills_workers_stops_being_tried() {
+async fn document_that_crashes_workers_is_given_up() {
     let place = Place::new().await;
     let knowledge = place.words();
     let base = knowledge.create("manual", None).await.unwrap();

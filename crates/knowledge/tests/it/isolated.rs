@@ -6,7 +6,8 @@ use bytes::Bytes;
 use savoir_knowledge::extract::{ExtractError, Extractor, Isolated, PdfFault};
 use savoir_sandbox::SandboxSupport;
 
-/// The program that reads PDFs; `None` where there is no sandbox, or it was not built.
+/// Returns the program that reads PDFs; `None` if there is no sandbox, or the program was not
+/// built.
 pub(super) fn reader() -> Option<Isolated> {
     if !SandboxSupport::detect().sandbox.is_available() {
         eprintln!("left out: this machine does not support the sandbox");
@@ -21,7 +22,7 @@ pub(super) fn reader() -> Option<Isolated> {
     Some(Isolated { program, arguments: Vec::new() })
 }
 
-/// A PDF of one page, with a font and these operators.
+/// Creates a PDF of one page with a font and these operators.
 pub(super) fn pdf(font: &str, content: &str) -> Bytes {
     let objects = [
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -77,9 +78,9 @@ async fn broken_pdfs_have_a_reason() {
 }
 
 #[tokio::test]
-async fn a_font_that_ends_one_way_is_read_the_other() {
+async fn font_that_fails_one_method_is_read_by_the_other() {
     let Some(reader) = reader() else { return };
-    // The first way panics about this encoding.
+    // The first method panics on this encoding.
     let font = "/Subtype /Type0 /BaseFont /STSong-Light /Encoding /UniGB-UCS2-H \
                 /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong-Light \
                 /CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 0 >> >>]";
@@ -103,7 +104,7 @@ async fn invalid_and_hanging_programs_are_errors() {
     assert_eq!(program("false", &[]).extract(Bytes::from_static(b"x")).await, broke_off);
     let flood = program("yes", &[]).extract(Bytes::from_static(b"x")).await;
     assert_eq!(flood, Err(ExtractError::TooMuchText));
-    // Nobody waits for it any more, so it ends, and the runtime of this test with it.
+    // The future is dropped, so the process is killed, and the test's runtime can shut down.
     let sleep = program("sleep", &["50"]);
     let wait = sleep.extract(Bytes::from_static(b"x"));
     assert!(tokio::time::timeout(Duration::from_secs(2), wait).await.is_err());

@@ -1,4 +1,4 @@
-//! Every format on friendly and on hostile input.
+//! Tests every format with ordinary and with malicious input.
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -371,7 +371,7 @@ fn sarif_results_have_rules_places_and_fixes() {
     assert_eq!(rules.len(), 3);
     let mut results = run["results"].clone();
     for result in results.as_array_mut().unwrap() {
-        // The index moves with every new rule.
+        // The index changes with every new rule.
         let index = result.as_object_mut().unwrap().shift_remove("ruleIndex");
         if let Some(index) = index.and_then(|index| index.as_u64()) {
             assert_eq!(rules[index as usize]["id"], result["ruleId"]);
@@ -547,7 +547,7 @@ fn github_commands_cannot_be_forged() {
     assert_snapshot!(shown, @r"::error file=a%3Ab%2Cc%25%0A%3A%3Aerror %3A%3Ad.md,line=1,endLine=2,title=code::50%25%0D%0A::set-output name=x::y\u{1b}%0Ahint: write 100%25, or: nothing");
 }
 
-/// Text in which everything that is difficult is frequent.
+/// Generates text with many special characters.
 fn hostile() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         3 => any::<char>().prop_map(String::from),
@@ -610,7 +610,7 @@ proptest! {
     }
 }
 
-/// Takes out `ESC [ numbers m`, and nothing else.
+/// Removes `ESC [ numbers m`, and no other sequence.
 fn without_colors(text: &str) -> String {
     let mut result = String::new();
     let mut rest = text;

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_tabs_and_what_hides() {
+    fn shows_tabs_and_invisible_characters() {
         assert_eq!(window("a\tb", 1, 2), ("a    b".into(), "    ".into(), 0));
         let esc = ("a\\u{1b}[0m".into(), "\\u{1b}[0m".into(), 0);
         assert_eq!(window("a\u{1b}[0m", 1, 5), esc);

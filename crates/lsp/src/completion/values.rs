@@ -89,7 +89,7 @@ fn permissions() -> Vec<Proposal> {
     .collect()
 }
 
-/// The name that the folder asks for.
+/// The name that the skill must have because of its folder.
 fn folder_name(checked: &CheckedSkill) -> Vec<Proposal> {
     let name = checked.reading.skill.name.as_str();
     if name.is_empty() { Vec::new() } else { words(&[name], CompletionItemKind::Value) }

@@ -1,4 +1,4 @@
-//! What the server offers.
+//! Lists the capabilities of the server.
 
 use serde_json::{Value, json};
 
@@ -40,14 +40,14 @@ pub(super) fn new(client: &Client) -> Value {
     if client.pulls_diagnostics {
         return capabilities;
     }
-    // A client that does not ask for diagnostics gets them pushed.
+    // A client that does not request diagnostics gets them pushed.
     if let Some(capabilities) = capabilities.as_object_mut() {
         capabilities.remove("diagnosticProvider");
     }
     capabilities
 }
 
-/// The files whose changes on disk change what the server reports.
+/// The files whose changes on disk affect the diagnostics.
 pub(super) fn file_watchers() -> Value {
     let patterns = [
         "**/{SKILL,skill,Skill}.md",

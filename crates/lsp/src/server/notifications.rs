@@ -1,4 +1,4 @@
-//! Changes of files, folders and settings.
+//! Handles notifications about changes of files, folders and settings.
 
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidChangeWorkspaceFoldersParams,
@@ -31,7 +31,7 @@ impl Effects {
     }
 }
 
-/// Handles a notification, or says why it cannot be used.
+/// Handles a notification, or returns why it is invalid.
 pub(super) fn handle(state: &mut State, method: &str, params: Value) -> Result<Effects, String> {
     match method {
         "textDocument/didOpen" => Ok(open(state, parse(params)?)),
@@ -59,7 +59,7 @@ pub(super) fn handle(state: &mut State, method: &str, params: Value) -> Result<E
             state.needs_refresh = true;
             Ok(Effects::all())
         }
-        // Others, such as `$/setTrace`, change nothing.
+        // Other notifications, such as `$/setTrace`, have no effect.
         _ => Ok(Effects::default()),
     }
 }
@@ -87,7 +87,7 @@ fn change(state: &mut State, params: DidChangeTextDocumentParams) -> Result<Effe
     Ok(if is_known { Effects::one(uri) } else { Effects::default() })
 }
 
-/// Updates what was read from disk.
+/// Updates data that was read from disk.
 fn changed_on_disk(state: &mut State, uris: &[Url]) -> Effects {
     let paths: Vec<_> = uris.iter().filter_map(path_of).collect();
     let name = |path: &Path| {

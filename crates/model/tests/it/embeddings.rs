@@ -1,4 +1,4 @@
-//! Vectors from servers and from folders.
+//! Tests embeddings from servers and from model folders.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -23,7 +23,7 @@ fn folder(path: &Path) -> Result<Models, ModelError> {
     Models::from_settings(&Settings { embedding, ..Settings::default() })
 }
 
-/// Answers each text with a vector that begins with its length, in the wrong order.
+/// Returns a vector for each text that starts with the text's length, in the wrong order.
 struct Lengths;
 
 impl Respond for Lengths {
@@ -61,7 +61,7 @@ async fn many_texts_go_in_bounded_batches_and_come_back_in_order() {
 }
 
 #[tokio::test]
-async fn ollama_answers_in_two_ways() {
+async fn both_embedding_responses_of_ollama_are_read() {
     let texts = || vec!["a".to_owned(), "b".to_owned()];
     let many = json!({ "embeddings": [[3.0, 4.0], [0.0, 2.0]] });
     let server = answering(ResponseTemplate::new(200).set_body_json(many)).await;

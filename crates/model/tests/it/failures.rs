@@ -1,4 +1,4 @@
-//! Servers that are busy, broken, silent, or too talkative.
+//! Tests servers that are busy, broken or silent, or that send too much.
 
 use std::time::{Duration, Instant};
 

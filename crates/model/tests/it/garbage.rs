@@ -6,7 +6,7 @@ use savoir_model::{Chunk, ProviderKind};
 
 use crate::support::{answering, ask, models, ok, provider, question};
 
-/// What stands between the pieces, to be put there wrongly.
+/// Delimiters of frames, which are inserted at wrong positions.
 const FRAMES: [&str; 9] =
     ["data: ", "data", "event: x\n", ": \n", "\n", "\n\n", "\r\n", "\u{feff}", "[[[[[[[["];
 
@@ -55,7 +55,7 @@ fn pieces(kind: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// Good pieces in a bad order.
+/// Valid frames in a random order.
 fn framed(kind: ProviderKind) -> impl Strategy<Value = Vec<u8>> {
     let (before, after) = match kind {
         ProviderKind::Ollama => ("", "\n"),

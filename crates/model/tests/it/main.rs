@@ -1,4 +1,4 @@
-//! Tests of savoir-model against servers: scripted ones, broken ones, and real ones.
+//! Tests savoir-model with scripted, broken and real servers.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 

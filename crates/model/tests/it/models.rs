@@ -83,3 +83,13 @@ async fn missing_provider_is_reported_with_a_hint() {
     assert!(matches!(error, ModelError::NoProvider));
     assert!(error.help().unwrap().contains("OPENAI_API_KEY"));
 }
+
+#[tokio::test]
+async fn local_ollama_needs_no_configuration() {
+    let mut models = Models::default();
+    models.allow_local_ollama().unwrap();
+    let chosen = models.choose(Some("ollama:qwen3")).await.unwrap();
+    assert_eq!((chosen.provider.as_str(), chosen.model.as_str()), ("ollama", "qwen3"));
+    assert!(matches!(models.choose(None).await, Err(ModelError::NoProvider)));
+    assert!(matches!(models.choose(Some("qwen3:8b")).await, Err(ModelError::NoProvider)));
+}

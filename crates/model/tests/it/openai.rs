@@ -89,7 +89,7 @@ async fn conversation_is_sent_and_answer_is_streamed() {
 }
 
 #[tokio::test]
-async fn tool_calls_are_put_together_by_their_numbers() {
+async fn tool_call_fragments_are_joined_by_index() {
     let part = |index: u64, rest: Value| {
         let mut part = json!({ "index": index });
         part.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -131,7 +131,7 @@ async fn arguments_that_are_not_an_object_are_passed_unchanged() {
 }
 
 #[tokio::test]
-async fn tool_calls_without_numbers_are_told_apart_by_their_ids() {
+async fn tool_calls_without_indexes_are_joined_by_id() {
     let stream = events(&[
         delta(
             &json!({ "tool_calls": [
@@ -140,7 +140,7 @@ async fn tool_calls_without_numbers_are_told_apart_by_their_ids() {
             ] }),
             None,
         ),
-        // This server calls it a stop.
+        // This server reports `stop` although there are tool calls.
         delta(&json!({}), Some("stop")),
     ]);
     let answer = answer(&stream).await;

@@ -1,4 +1,4 @@
-//! Servers that others wrote: llama.cpp, aimock, and real weights.
+//! Tests third-party servers (llama.cpp, aimock) and real model weights.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn forecast() -> ChatRequest {
     ChatRequest { temperature: Some(0.0), max_tokens: Some(80), tools, ..request }
 }
 
-/// Asks with the model that the server offers.
+/// Sends a request to the model that the server offers.
 async fn ask_offered(models: &Models, request: ChatRequest) -> Whole {
     let model = models.choose(None).await.unwrap().model;
     ask(models, ChatRequest { model, ..request }).await
@@ -52,7 +52,7 @@ fn is_forecast(answer: &Whole) {
     assert!(arguments["city"].is_string(), "{arguments}");
 }
 
-/// Stands before a server and demands a tool call in each request: nothing of ours can ask for it.
+/// Starts a proxy that adds `tool_choice` to each request, because our clients cannot set it.
 async fn demanding(server: &str, choice: Value) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -119,7 +119,7 @@ async fn llama_calls_tools_in_both_formats() {
         next.messages.push(Message::Assistant { text: String::new(), tool_calls: vec![call] });
         next.messages.push(Message::Tool { call_id: id.to_owned(), content: "sunny".to_owned() });
         next.tools = vec![weather()];
-        // The demand holds again, and the limit cuts it off.
+        // The proxy demands a tool call again, and the token limit cuts it off.
         let second = ask_offered(&models, next).await;
         assert_eq!(second.finish(), Finish::Length);
         assert!(second.calls().is_empty(), "{second:?}");
@@ -141,7 +141,7 @@ async fn llama_is_interrupted() {
     let mut answer = choice.client.answer(ChatRequest { model: choice.model, ..long });
     answer.next().await.unwrap().unwrap();
     drop(answer);
-    // The server has one slot: it is free again only if it saw that nobody listens.
+    // The server has one slot, which becomes free only if the server noticed the disconnect.
     let begin = Instant::now();
     is_spoken(&ask_offered(&models, hello()).await);
     assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
@@ -213,7 +213,7 @@ fn cosine(one: &[f32], two: &[f32]) -> f32 {
 }
 
 #[tokio::test]
-async fn the_local_model_knows_what_is_alike() {
+async fn local_embeddings_of_similar_texts_are_close() {
     let variable = "SAVOIR_TEST_EMBEDDING_FOLDER";
     let Some(path) = real(variable, "real embedding weights") else { return };
     let vectors = async |path: &str, texts: &[&str]| {
@@ -240,7 +240,7 @@ async fn the_local_model_knows_what_is_alike() {
     assert!((cosine(&found[0], &found[1]) - 0.755).abs() < 0.001);
     assert!((cosine(&found[0], &found[2]) + 0.105).abs() < 0.001);
     assert!(cosine(&found[4], &found[5]) > 0.9999, "texts are cut at 256 tokens");
-    // The folder above, of which it is the part `model`, means the same.
+    // The parent folder of `model` is accepted, too.
     let above = path.trim_end_matches("/model");
     let (retry, same) = vectors(above, &texts[..1]).await;
     assert_eq!((retry, &same[0]), (identity, &found[0]));

@@ -1,4 +1,4 @@
-//! Settings of files and of the environment.
+//! Tests settings from files and from the environment.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
@@ -25,7 +25,7 @@ fn refused(settings: &Settings) -> String {
     Models::from_settings(settings).unwrap_err().to_string()
 }
 
-/// Name, address, key and model of each provider.
+/// The name, URL, key and model of each provider.
 fn summary(settings: &Settings) -> Vec<String> {
     let parts = settings.providers.iter().map(|provider| {
         let url = provider.base_url.as_deref().unwrap_or("-");
@@ -130,7 +130,7 @@ fn embeddings_are_a_folder_or_a_model() {
 }
 
 #[test]
-fn embeddings_in_files_are_one_thing_or_the_other() {
+fn embedding_settings_exclude_each_other() {
     let read = |text: &str| toml::from_str::<EmbeddingSettings>(text);
     assert!(matches!(read("folder = '/x'"), Ok(EmbeddingSettings::Folder(_))));
     let written = "provider = 'p'\nmodel = 'm'";
@@ -167,7 +167,7 @@ fn environment_overrides_files() {
         file("[openai]\nkind = 'openai'\nbase-url = 'http://file'\nmodel = 'm'\nidle-timeout = 7")
             .with_environment(environment(&[("OPENAI_API_KEY", "k")]))
             .unwrap();
-    // The key of the environment does not go to the address of the file.
+    // A key from the environment is not sent to a URL from a file.
     assert_eq!(summary(&settings), ["openai - k m"]);
     assert_eq!(settings.providers[0].idle_timeout, Some(Duration::from_secs(7)));
     let settings = file("[openai]\nkind = 'openai'\nbase-url = 'http://file'\nmodel = 'm'")

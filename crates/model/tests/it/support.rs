@@ -50,7 +50,7 @@ pub(crate) fn weather() -> ToolDefinition {
     }
 }
 
-/// An answer as a whole.
+/// All chunks of an answer, or its error.
 #[derive(Debug, Default)]
 pub(crate) struct Whole {
     pub(crate) chunks: Vec<Chunk>,
@@ -81,7 +81,7 @@ impl Whole {
         })
     }
 
-    /// How it ended. It must have ended once, and with that.
+    /// The finish reason. Fails unless the answer ended exactly once, with its last chunk.
     pub(crate) fn finish(&self) -> Finish {
         assert!(self.error.is_none(), "{self:?}");
         let ends = self.chunks.iter().filter(|chunk| matches!(chunk, Chunk::End(_))).count();
@@ -123,7 +123,7 @@ pub(crate) async fn ask(models: &Models, request: ChatRequest) -> Whole {
     whole
 }
 
-/// A server that always answers with that.
+/// Starts a server that always sends this response.
 pub(crate) async fn answering(response: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
     Mock::given(any()).respond_with(response).mount(&server).await;
@@ -134,20 +134,21 @@ pub(crate) fn ok(content: impl AsRef<[u8]>) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(content.as_ref(), "text/event-stream")
 }
 
-/// Server-sent events, each with that data.
+/// Formats values as server-sent events.
 pub(crate) fn events(data: &[Value]) -> String {
     data.iter()
         .flat_map(|data| ["data: ".to_owned(), data.to_string(), "\n\n".to_owned()])
         .collect()
 }
 
-/// What the server was sent, oldest first.
+/// The bodies of the received requests, oldest first.
 pub(crate) async fn received(server: &MockServer) -> Vec<Value> {
     let requests = server.received_requests().await.unwrap();
     requests.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
-/// A server of one connection that sends those bytes and then nothing. Tells when the client goes.
+/// Starts a server that accepts one connection and sends these bytes and then nothing. Reports when
+/// the client disconnects.
 pub(crate) async fn stalling(bytes: Vec<u8>) -> (String, oneshot::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -163,7 +164,7 @@ pub(crate) async fn stalling(bytes: Vec<u8>) -> (String, oneshot::Receiver<()>) 
     (url, wait)
 }
 
-/// Reads a request: its head and its content.
+/// Reads a request: its header and its body.
 pub(crate) async fn read_request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     loop {
@@ -185,7 +186,7 @@ pub(crate) async fn read_request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     }
 }
 
-/// The variable of a real server, or a loud line.
+/// The URL of a real server, from a variable; prints a note if it is not set.
 pub(crate) fn real(variable: &str, what: &str) -> Option<String> {
     let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
     if value.is_none() {

@@ -22,101 +22,93 @@ use crate::{
     },
 };
 
-/// What an agent is to be put together from.
+/// The inputs of [`assemble`].
 #[derive(Clone, Copy, Debug)]
 pub struct AssemblyRequest<'a> {
-    /// The agent.
     pub agent: &'a AgentFile,
     /// The set of skills, if not the default one.
     pub set: Option<&'a str>,
-    /// The skills that are there.
+    /// The skills that are available locally.
     pub offers: &'a LocalSkills,
-    /// Where further ones could be fetched from. Of these only versions and needs are known.
+    /// Further skills that could be fetched. Only their versions and dependencies are known.
     pub others: &'a CombinedIndex<'a>,
-    /// The model that it is to run on.
+    /// The model that the agent is to run on.
     pub model: &'a Model,
 }
 
-/// An agent that is put together, as far as it goes.
+/// An assembled agent. Skills that are missing or unusable are reported and left out.
 #[derive(Clone, Debug)]
 pub struct Assembly<'a> {
-    /// What the agent asks for, and what it gets.
+    /// The requested skills, and the versions that were chosen.
     pub composition: Composition,
-    /// Its skills in the order in which they can be installed.
+    /// The chosen skills in install order.
     pub members: Vec<AssemblyMember<'a>>,
-    /// What they may do, all together.
+    /// The permissions of all skills together.
     pub grants: Vec<Grant>,
-    /// What they demand of the model.
+    /// The requirements on the model.
     pub constraints: Vec<Constraint>,
-    /// What is wrong.
+    /// The problems.
     pub findings: Vec<AssemblyFinding>,
 }
 
-/// Why a skill belongs to an agent.
+/// Why a skill is part of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The agent cannot do without.
+    /// The agent requires it.
     Required,
-    /// The agent can do without.
+    /// The agent works without it.
     Optional,
-    /// Another skill needs it.
+    /// Another skill depends on it.
     Dependency,
 }
 
-/// A skill of an agent.
+/// A chosen skill.
 #[derive(Clone, Debug)]
 pub struct AssemblyMember<'a> {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: Version,
-    /// How far it is trusted.
     pub tier: Tier,
-    /// Why it is there.
     pub role: Role,
-    /// Everyone who needs it.
+    /// All requirements that other skills or the agent have for it.
     pub demands: Vec<Demand>,
-    /// Its files; nothing if it would have to be fetched.
+    /// Its files; `None` if it would have to be fetched.
     pub offer: Option<&'a LocalSkill>,
-    /// The tools that it brings.
     pub tools: Vec<ToolName>,
 }
 
 /// A tool of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolName {
-    /// Its name.
     pub name: String,
-    /// The name that the model sees: with that of its skill, if another skill has such a tool.
+    /// The name that the model sees: with the skill's name in front if two skills have a tool of
+    /// this name.
     pub shown: String,
 }
 
-/// Something that skills of an agent may do.
+/// A permission of the skills of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grant {
-    /// What.
     pub permission: Permission,
-    /// What their tier decides about it.
+    /// What the tier of the skills decides about it.
     pub decision: Decision,
-    /// Which skills.
+    /// The skills that request it.
     pub skills: Vec<String>,
 }
 
-/// How bad something is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingLevel {
-    /// Good to know.
+    /// Information.
     Note,
-    /// The agent starts, and may not do all it should.
+    /// The agent starts, but may lack something.
     Warning,
     /// The agent does not start, or does not work.
     Error,
 }
 
 impl FindingLevel {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -126,18 +118,16 @@ impl FindingLevel {
     }
 }
 
-/// Something about an agent that is worth telling.
+/// A problem with an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssemblyFinding {
-    /// How bad it is.
     pub level: FindingLevel,
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: &'static str,
-    /// What it is.
     pub message: String,
-    /// Where the agent's file says so.
+    /// The position in the agent file, if the problem is caused there.
     pub place: Option<FilePosition>,
-    /// What could be done.
+    /// Suggestions to solve the problem.
     pub hints: Vec<String>,
 }
 
@@ -157,7 +147,7 @@ impl AssemblyFinding {
     }
 }
 
-/// Puts an agent together. What is wrong is among the findings; what is left is put together still.
+/// Assembles an agent. Problems are returned as findings, and the rest is assembled nevertheless.
 pub fn assemble<'a>(request: &AssemblyRequest<'a>) -> Result<Assembly<'a>, SetError> {
     let composition = request.agent.composition(request.set)?;
     let roots = request.agent.roots(request.set)?;
@@ -173,7 +163,7 @@ struct Builder<'w, 'a> {
 }
 
 impl<'a> Builder<'_, 'a> {
-    /// What the reader of the file wondered about.
+    /// Reports the warnings of the file reader.
     fn report_warnings(&mut self) {
         for content_error in &self.request.agent.warnings {
             let mut found = AssemblyFinding::new(
@@ -187,8 +177,8 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// Versions that go together. Required skills that cannot be had even alone are told one by one
-    /// and left out, so that the rest can still be looked at.
+    /// Resolves the versions. Required skills that are not available at all are reported one by one
+    /// and left out, so that the rest can still be checked.
     fn resolve(&mut self, roots: &[Root]) -> Resolution {
         let index = CombinedIndex::new(vec![self.request.offers, self.request.others]);
         let ask = |roots: Vec<Root>| resolve(&index, &Request { roots, ..Request::default() });
@@ -217,13 +207,13 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// A required skill that cannot be had.
+    /// Reports a required skill that is not available.
     fn report_missing(&mut self, root: &Root, why: &ResolveError) {
         let found = AssemblyFinding::new(FindingLevel::Error, why.code(), why.to_string());
         self.leave_out_root(root, why, found);
     }
 
-    /// Required skills that can be had, and not together.
+    /// Reports required skills that are available, but not together.
     fn report_conflict(&mut self, why: &ResolveError) {
         let text = why.to_string();
         let found = AssemblyFinding::new(FindingLevel::Error, why.code(), text.clone());
@@ -240,7 +230,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// A skill that the agent does not get. Of one that is there and of no use, only that is told.
+    /// Leaves out a requested skill. If a local copy is unusable, reports only that.
     fn leave_out_root(&mut self, root: &Root, why: &ResolveError, found: AssemblyFinding) {
         let (name, level, text) = (&root.skill.name, found.level, why.to_string());
         let place = self.find_requested(name);
@@ -264,13 +254,13 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// The skills of the agent, with those of all its sets.
+    /// Returns the requested skills, with those of all sets.
     fn skills(&self) -> impl Iterator<Item = &'a AgentSkill> {
         let agent = self.request.agent;
         agent.skills.iter().chain(agent.sets.values().flatten())
     }
 
-    /// Where the agent's file asks for a skill: in the active set, if sets differ.
+    /// Returns where the agent file requests a skill; the active set comes first.
     fn find_requested(&self, name: &str) -> Option<&'a AgentSkill> {
         let agent = self.request.agent;
         let set = agent.active_set_name(self.request.set).ok().flatten();
@@ -296,7 +286,7 @@ impl<'a> Builder<'_, 'a> {
         }
         let constraints = self.constraints(&members);
         let grants = collect_grants(&members);
-        // What is worst comes first; otherwise the order stays.
+        // The most severe findings come first; the sort is stable.
         self.findings.sort_by_key(|found| std::cmp::Reverse(found.level));
         Assembly { composition, members, grants, constraints, findings: self.findings }
     }
@@ -311,13 +301,13 @@ impl<'a> Builder<'_, 'a> {
         let tools = offer.into_iter().flat_map(|offer| &offer.summary.reading.skill.tools);
         let tool = |name: &String| ToolName { name: name.clone(), shown: name.clone() };
         let tools = tools.map(|declared| tool(&declared.name)).collect();
-        // An offer that a person chose passes for more than it is: see [`LocalSkills`].
+        // A local copy may differ from the version in the index, so its own tier counts.
         let tier = offer.map_or(chosen.tier, |offer| offer.tier);
         let (version, demands) = (chosen.version, chosen.requested_by);
         AssemblyMember { name, version, tier, role, demands, offer, tools }
     }
 
-    /// A name that two skills share is shown with that of the skill.
+    /// Adds the name of the skill to the names of tools that two skills share.
     fn name_tools(&mut self, members: &mut [AssemblyMember<'a>]) {
         let mut owners: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for member in members.iter() {
@@ -342,7 +332,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// What is worth telling of a skill that was chosen.
+    /// Reports problems of a chosen skill.
     fn report_member(&mut self, member: &AssemblyMember<'a>) {
         let AssemblyMember { name, version, .. } = member;
         let place = self.find_requested(name);
@@ -402,7 +392,7 @@ impl<'a> Builder<'_, 'a> {
     }
 }
 
-/// Whether a sentence is about a skill.
+/// Whether a sentence mentions a skill.
 fn mentions(sentence: &str, name: &str) -> bool {
     sentence.contains(&format!("`{name}`"))
 }
@@ -414,7 +404,7 @@ fn unusable_finding(unusable: &UnusableSkill, level: FindingLevel) -> AssemblyFi
         .hint("fix it or remove it, or name another one: --skills PATH")
 }
 
-/// What is wrong with a demand, or not known about it.
+/// Returns the finding for a requirement on the model that is unmet or unknown.
 fn constraint_finding(constraint: &Constraint, file: &str) -> Option<AssemblyFinding> {
     let Constraint { skill, quantity, demand, status, against, low } = constraint;
     let who = skill.as_ref().map_or_else(|| file.to_owned(), |name| format!("`{name}`"));
@@ -447,7 +437,7 @@ fn constraint_finding(constraint: &Constraint, file: &str) -> Option<AssemblyFin
 }
 
 impl Quantity {
-    /// A stable word for programs.
+    /// A stable code for programs.
     fn code(self) -> &'static str {
         match self {
             Self::Parameters => "model_too_small",
@@ -457,7 +447,7 @@ impl Quantity {
         }
     }
 
-    /// How a person says what there is.
+    /// The command-line option that sets the quantity.
     fn option(self) -> &'static str {
         match self {
             Self::Parameters => "--model NAME",
@@ -468,7 +458,8 @@ impl Quantity {
     }
 }
 
-/// What all skills may do together. One permission stands twice where tiers decide differently.
+/// Collects the permissions of all skills. A permission is listed twice if tiers decide
+/// differently.
 fn collect_grants(members: &[AssemblyMember<'_>]) -> Vec<Grant> {
     let mut grants: Vec<Grant> = Vec::new();
     for member in members {
@@ -496,13 +487,13 @@ fn collect_grants(members: &[AssemblyMember<'_>]) -> Vec<Grant> {
 }
 
 impl AssemblyMember<'_> {
-    /// The instructions that it brings, if it brings any and is on this machine.
+    /// Returns the instructions of the skill, if it has any and is available locally.
     pub fn instructions(&self) -> Option<&str> {
         let body = self.offer.map(|offer| offer.summary.reading.skill.body.trim());
         body.filter(|body| !body.is_empty())
     }
 
-    /// The skills that need it; none if only the agent does.
+    /// Returns the skills that depend on it; empty if only the agent requests it.
     pub fn needed_by(&self) -> Vec<&str> {
         let names = self.demands.iter().filter_map(|demand| match &demand.requester {
             Requester::Skill { name, .. } => Some(name.as_str()),

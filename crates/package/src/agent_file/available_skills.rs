@@ -12,39 +12,37 @@ use crate::{
     trust::{self, TrustStore},
 };
 
-/// How a skill was found.
+/// How a local skill was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SkillLocationKind {
-    /// A person named its folder.
+    /// The user named its folder.
     Named,
-    /// It lies beside the agent's file.
+    /// Its folder is beside the agent file.
     Beside,
-    /// `savoir.lock` has it.
+    /// It is in `savoir.lock`.
     Locked,
-    /// It lies in the folder of an agent.
+    /// It is in the skills folder of an agent.
     Installed,
 }
 
-/// A skill that an agent can be made of.
+/// A skill that is available locally.
 #[derive(Clone, Debug)]
 pub struct LocalSkill {
-    /// What its files say.
+    /// The data of its SKILL.md.
     pub summary: SkillSummary,
-    /// How far it is trusted.
     pub tier: Tier,
     /// The integrity of its files.
     pub integrity: String,
-    /// Where it is, for people.
+    /// Its location, as shown to users.
     pub place: String,
-    /// How it was found.
     pub way: SkillLocationKind,
-    /// The folder from which an agent can read it, if it has one.
+    /// The folder from which an agent can read it, if there is one.
     pub folder: Option<PathBuf>,
 }
 
 impl LocalSkill {
-    /// Looks at the files of a skill. The error is why they cannot be used.
+    /// Checks the files of a skill. The error says why it cannot be used.
     pub fn of(tree: &Tree, called: &str, trust: &TrustStore) -> Result<Self, String> {
         let summary = SkillSummary::read(tree, called).map_err(|error| error.to_string())?;
         let attested = trust::attest(tree, summary.signed_name(), summary.written_version(), trust)
@@ -61,7 +59,7 @@ impl LocalSkill {
         Self { folder, ..self }
     }
 
-    /// Says where it was found.
+    /// Sets where and how it was found.
     #[must_use]
     pub fn at(mut self, place: String, way: SkillLocationKind) -> Self {
         self.place = place;
@@ -70,28 +68,27 @@ impl LocalSkill {
     }
 }
 
-/// A skill that is there, and of no use.
+/// A local skill that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusableSkill {
-    /// Its name, or that of its folder.
+    /// The name, or that of its folder.
     pub name: String,
-    /// Where it is, for people.
+    /// The location, as shown to users.
     pub place: String,
-    /// Why it cannot be used.
     pub why: String,
 }
 
-/// The skills that an agent can be made of without fetching anything.
+/// The skills that are available locally.
 #[derive(Clone, Debug, Default)]
 pub struct LocalSkills {
     by_name: BTreeMap<String, Vec<LocalSkill>>,
-    /// Other files of a version that there is already.
+    /// Copies of a version that was added before.
     hidden: Vec<LocalSkill>,
     unusable: Vec<UnusableSkill>,
 }
 
 impl LocalSkills {
-    /// Takes a skill in; of one version the first is the one that counts.
+    /// Adds a skill. If there are several copies of one version, the first is used.
     pub fn add(&mut self, offer: LocalSkill) {
         let known = self.by_name.entry(offer.summary.name.clone()).or_default();
         let same = known.iter().find(|known| known.summary.version == offer.summary.version);
@@ -102,7 +99,7 @@ impl LocalSkills {
         }
     }
 
-    /// Takes in that a skill is there and of no use.
+    /// Adds a skill that cannot be used.
     pub fn refuse(&mut self, unusable: UnusableSkill) {
         if !self.unusable.contains(&unusable) {
             self.unusable.push(unusable);
@@ -114,12 +111,11 @@ impl LocalSkills {
         self.by_name.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// One version of a skill.
     pub fn get(&self, name: &str, version: &Version) -> Option<&LocalSkill> {
         self.named(name).iter().find(|offer| offer.summary.version == *version)
     }
 
-    /// Other files of a version that are passed over.
+    /// Copies of a version that are not used, because another copy was added first.
     pub(super) fn hidden<'a>(
         &'a self,
         name: &'a str,
@@ -131,7 +127,6 @@ impl LocalSkills {
         self.hidden.iter().filter(same)
     }
 
-    /// What is there and of no use.
     pub(super) fn unusable(&self) -> impl Iterator<Item = &UnusableSkill> {
         self.unusable.iter()
     }

@@ -1,4 +1,4 @@
-//! The skills that an agent consists of.
+//! The list of skills that an agent consists of.
 
 use std::fmt;
 
@@ -7,36 +7,32 @@ use semver::Version;
 
 use crate::resolve::{Necessity, Resolution};
 
-/// What an agent is made of, with one of its sets.
+/// The skills of an agent with one of its sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Composition {
-    /// The name of the agent.
     pub name: String,
-    /// Its version.
     pub version: Option<Version>,
-    /// The set that is active.
+    /// The active set.
     pub set: Option<String>,
-    /// The skills.
     pub parts: Vec<ComposedSkill>,
 }
 
-/// One skill of an agent.
+/// One skill of a composition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComposedSkill {
-    /// What the agent asks for.
+    /// The skill and the versions that the agent requests.
     pub skill: SkillRef,
-    /// Whether it can do without.
     pub need: Necessity,
-    /// The version that it gets, once that is known.
+    /// The chosen version, once it is known.
     pub version: Option<Version>,
-    /// Whether it turned out that the agent does not get it.
+    /// Whether the skill could not be provided.
     pub left_out: bool,
-    /// The tools that this brings, once they are known.
+    /// The tools of the skill, once they are known.
     pub tools: Vec<String>,
 }
 
 impl Composition {
-    /// Takes in which versions were chosen.
+    /// Sets the chosen versions.
     pub fn resolved(&mut self, resolution: &Resolution) {
         for part in &mut self.parts {
             let chosen = resolution.chosen.get(&part.skill.name);
@@ -83,7 +79,7 @@ impl fmt::Display for ComposedSkill {
     }
 }
 
-/// Lines of a tree; `show` gets what stands before the lines below its own.
+/// Writes one level of a tree. `show` gets the prefix for the lines below.
 fn write_branches<T>(
     f: &mut fmt::Formatter<'_>,
     before: &str,

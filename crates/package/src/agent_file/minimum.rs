@@ -1,4 +1,4 @@
-//! Lower limits such as `>=7B`.
+//! Minimum values such as `>=7B`.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use thiserror::Error;
 
 /// Units of parameters.
 const PARAMETERS: [(char, u64); 2] = [('M', 1_000_000), ('B', 1_000_000_000)];
-/// Units of tokens, of which the smaller reading counts: nobody is warned for the sake of 24.
+/// Units of tokens. The decimal value is used, so that a model with 32,000 tokens meets `>=32K`.
 const TOKENS: [(char, u64); 2] = [('K', 1_000), ('M', 1_000_000)];
-/// Units of memory, of which again the smaller reading counts.
+/// Units of memory, decimal for the same reason.
 const BYTES: [(char, u64); 2] = [('M', 1_000_000), ('G', 1_000_000_000)];
 
-/// A lower limit.
+/// A minimum value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimum {
-    /// The least that will do.
+    /// The minimum as a number.
     pub amount: u64,
-    /// The limit as it is written.
+    /// The text as written in the file.
     source: String,
 }
 
-/// The text is no limit.
+/// The text is not a valid minimum.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{text}` is not a lower limit such as >={example}")]
 pub struct MinimumError {
@@ -29,17 +29,17 @@ pub struct MinimumError {
 }
 
 impl Minimum {
-    /// Reads a number of parameters, such as `>=7B`.
+    /// Parses a number of parameters, such as `>=7B`.
     pub fn parameters(text: &str) -> Result<Self, MinimumError> {
         Self::new(text, amount(text, &PARAMETERS), "7B")
     }
 
-    /// Reads a number of tokens, such as `>=32K`.
+    /// Parses a number of tokens, such as `>=32K`.
     pub fn tokens(text: &str) -> Result<Self, MinimumError> {
         Self::new(text, amount(text, &TOKENS), "32K")
     }
 
-    /// Reads an amount of memory, such as `>=8GB`.
+    /// Parses an amount of memory, such as `>=8GB`.
     pub fn bytes(text: &str) -> Result<Self, MinimumError> {
         let without = text.trim_end().strip_suffix(['B', 'b']);
         Self::new(text, without.and_then(|text| amount(text, &BYTES)), "8GB")
@@ -50,13 +50,12 @@ impl Minimum {
         Ok(Self { amount, source: text.trim().to_owned() })
     }
 
-    /// Whether something has enough.
     pub fn is_met_by(&self, has: u64) -> bool {
         has >= self.amount
     }
 }
 
-/// Reads `>=`, a number and a unit; `>=` may be missing, and the number may have a fraction.
+/// Parses `>=`, a number and a unit. `>=` is optional, and the number may have decimals.
 fn amount(text: &str, units: &[(char, u64)]) -> Option<u64> {
     let text = text.trim();
     let text = text.strip_prefix(">=").unwrap_or(text).trim();

@@ -7,14 +7,12 @@ use serde::Serialize;
 
 use super::{AgentFile, Minimum};
 
-/// What is known of the model that an agent is to run on, and of its machine.
+/// What is known about the model that an agent runs on, and about its machine. `None` is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
-    /// Its name.
     pub name: Option<String>,
-    /// How many parameters it has.
     pub parameters: Option<u64>,
-    /// How many tokens its context has.
+    /// The context size, in tokens.
     pub context: Option<u64>,
     /// The memory of the graphics processor, in bytes.
     pub gpu_memory: Option<u64>,
@@ -23,7 +21,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model by its name, which may tell how many parameters it has.
+    /// Creates a model from its name, which may contain the number of parameters.
     pub fn named(name: &str) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -33,8 +31,8 @@ impl Model {
     }
 }
 
-/// The parameters that a name such as `Qwen3.5-35B` or `mixtral:8x7b` tells of. Of `30B-A3B` the
-/// second one tells how many are active at a time, and the first one counts.
+/// Returns the number of parameters in a name such as `Qwen3.5-35B` or `mixtral:8x7b`. In `30B-A3B`
+/// the first number is the total, and the second one counts only active parameters.
 fn parameters_of_name(name: &str) -> Option<u64> {
     let words = || name.split(['-', '_', ':', '/', ' ', '(', ')']);
     let of_unit = |unit: char| {
@@ -44,7 +42,7 @@ fn parameters_of_name(name: &str) -> Option<u64> {
     of_unit('B').or_else(|| of_unit('M'))
 }
 
-/// `7B`, and `8x7B` as eight times as much.
+/// Parses `7B`, and `8x7B` as eight times 7B.
 fn multiplied_size(word: &str) -> Option<u64> {
     if !word.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -56,7 +54,7 @@ fn multiplied_size(word: &str) -> Option<u64> {
     Minimum::parameters(size).ok()?.amount.checked_mul(count)
 }
 
-/// What is demanded.
+/// The quantity that a requirement is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -81,20 +79,17 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Whether a demand is met.
+/// Whether a requirement is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It is.
     Met,
-    /// It is not.
     Unmet,
-    /// Nobody said enough to tell.
+    /// The value of the model or machine is not known.
     Unknown,
 }
 
 impl Status {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -104,40 +99,38 @@ impl Status {
     }
 }
 
-/// One demand.
+/// A requirement on the model or the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Constraint {
-    /// The skill that makes it; the agent itself if none.
+    /// The skill with the requirement; `None` for the agent itself.
     pub skill: Option<String>,
-    /// What is demanded.
     pub quantity: Quantity,
-    /// How much, as it is written.
+    /// The required value, as written.
     pub demand: String,
-    /// Whether it is met.
     pub status: Status,
-    /// What it was held against, in words.
+    /// The actual value as text, if it is known.
     pub against: Option<String>,
-    /// The agent's own minimum, if it admits models that would not do.
+    /// The agent's own minimum, if it is lower than what the skill requires.
     pub low: Option<String>,
 }
 
-/// Holds demands against a model.
+/// Checks requirements against a model.
 pub(super) struct ModelChecker<'a> {
     pub(super) agent: &'a AgentFile,
-    /// The name of the agent's file.
+    /// The name of the agent file.
     pub(super) file: &'a str,
     pub(super) model: &'a Model,
     pub(super) constraints: Vec<Constraint>,
-    /// Demands that cannot be read, with the skill and the reason.
+    /// Requirements that cannot be parsed, with the skill and the reason.
     pub(super) unreadable: Vec<(String, String)>,
 }
 
 impl ModelChecker<'_> {
-    /// What the agent itself demands.
+    /// Checks the requirements of the agent.
     pub(super) fn agent(&mut self) {
-        let wish = &self.agent.model;
+        let requested = &self.agent.model;
         for (quantity, least) in
-            [(Quantity::Parameters, &wish.minimum), (Quantity::Context, &wish.context)]
+            [(Quantity::Parameters, &requested.minimum), (Quantity::Context, &requested.context)]
         {
             if let Some(least) = least {
                 self.check_minimum(None, quantity, least);
@@ -145,7 +138,7 @@ impl ModelChecker<'_> {
         }
     }
 
-    /// What a skill demands.
+    /// Checks the requirements of a skill.
     pub(super) fn skill(&mut self, name: &str, needs: &Requirements) {
         if let Some(text) = &needs.model {
             self.check_parsed(name, Quantity::Parameters, Minimum::parameters(text));
@@ -189,7 +182,7 @@ impl ModelChecker<'_> {
         }
     }
 
-    /// What is known counts. Where nothing is, a skill has what the agent demands anyway.
+    /// Compares with the model if its value is known, otherwise with the minimum of the agent.
     fn check_minimum(&mut self, skill: Option<&str>, quantity: Quantity, least: &Minimum) {
         let (actual, stated) = match quantity {
             Quantity::Parameters => (self.model.parameters, self.agent.model.minimum.as_ref()),
@@ -232,7 +225,7 @@ impl ModelChecker<'_> {
 }
 
 impl Quantity {
-    /// An amount as people write it.
+    /// Formats an amount with its unit.
     pub fn amount(self, amount: u64) -> String {
         let units: &[(u64, &str)] = match self {
             Self::Parameters => &[(1_000_000_000, "B"), (1_000_000, "M")],
@@ -241,7 +234,7 @@ impl Quantity {
             Self::Npu => &[],
         };
         for (size, unit) in units {
-            // Tenths are as fine as these numbers get.
+            // Amounts are shown with at most one decimal.
             let tenth = size / 10;
             if amount >= *size && amount.is_multiple_of(tenth) {
                 let (whole, tenth) = (amount / size, amount / tenth % 10);

@@ -1,4 +1,4 @@
-//! The file of the specification, the one of the product, and what is wrong with others.
+//! Tests that agent files are parsed and that errors are reported with their position.
 
 use proptest::prelude::*;
 
@@ -187,7 +187,7 @@ fn both_file_names_are_found() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
+    /// Replaces a part of a valid file by arbitrary text. The parser must not panic.
     #[test]
     fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,

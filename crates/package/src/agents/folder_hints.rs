@@ -6,16 +6,16 @@ use savoir_skill::{Dialect, Hint};
 
 use super::{Agent, FolderBase, table};
 
-/// The folder that makes the folder around it a plugin, or a market of plugins, of Claude Code.
+/// The folder that marks a plugin, or a plugin marketplace, of Claude Code.
 pub const PLUGIN_FOLDER: &str = ".claude-plugin";
 
-/// The hint that a skill in a plugin of Claude Code gets.
+/// The dialect hint for skills in a plugin of Claude Code.
 pub fn plugin_hint() -> Hint {
     let why = format!("it is part of a plugin: there is a `{PLUGIN_FOLDER}`");
     Hint { dialect: Dialect::CLAUDE_CODE, why }
 }
 
-/// What the path of a skill's folder says, without looking at any disk: whether it leads through the
+/// Returns the dialect hint of a path without accessing the disk: whether the path contains the
 /// skills folder of an agent, such as `.claude/skills`. The innermost one counts.
 ///
 /// ```
@@ -44,13 +44,14 @@ pub fn hint_of_path(path: &Path) -> Option<Hint> {
     })
 }
 
-/// What the place of a skill's folder on this disk says: the path to it, or a plugin that it is a part of.
+/// Returns the dialect hint of a folder on disk: from its path, or from the plugin that contains
+/// it.
 pub fn hint_at(folder: &Path) -> Option<Hint> {
     let absolute = folder.canonicalize().ok()?;
     hint_of_path(&absolute).or_else(|| is_in_plugin(&absolute).then(plugin_hint))
 }
 
-/// Whether a folder is a plugin or in one, up to the repository that it lies in.
+/// Whether a folder is a plugin or inside one; the search ends at the root of the repository.
 pub fn is_in_plugin(absolute: &Path) -> bool {
     for folder in absolute.ancestors() {
         if folder.join(PLUGIN_FOLDER).is_dir() {
@@ -63,11 +64,10 @@ pub fn is_in_plugin(absolute: &Path) -> bool {
     false
 }
 
-/// A path in two pieces, of which the first may be empty.
+/// A path in two parts, of which the first may be empty.
 type FolderParts = [&'static str; 2];
 
-/// The folders that belong to agents, with the dialect of what lies there. Those that several agents
-/// share come first.
+/// Returns the skills folders of all agents with their dialects; shared folders come first.
 fn skills_folders() -> impl Iterator<Item = (FolderParts, Dialect)> {
     let shared = (["", table::AGENTS], Dialect::AGENTSKILLS);
     let own = Agent::ALL.iter().flat_map(|agent| {

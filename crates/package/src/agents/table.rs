@@ -7,15 +7,15 @@ use super::{Agent, Depth, FolderBase, Precedence, SharedFolder, UsageSign, UserF
 /// The folder of a project that all agents may read.
 pub(super) const AGENTS: &str = ".agents/skills";
 
-/// The folder of a home that all agents may read.
+/// The folder in the home folder that all agents may read.
 const SHARED: UserFolder = home(".agents/skills");
 
-/// Whether a folder of a project tells which agent is in use.
+/// Whether a folder of a project shows which agent is in use.
 pub(super) fn is_agent_specific(path: &str) -> bool {
     path != AGENTS && path.starts_with('.') && path.contains('/')
 }
 
-/// The variables that name folders.
+/// The environment variables that contain folders.
 pub(super) fn variables() -> impl Iterator<Item = &'static str> {
     let signs = ALL.iter().flat_map(|agent| agent.signs).filter_map(|sign| match sign {
         UsageSign::User(folder) => Some(folder),
@@ -44,7 +44,7 @@ const fn variable(name: &'static str, otherwise: &'static str, path: &'static st
     UserFolder { base: FolderBase::Variable { name, otherwise }, path }
 }
 
-/// An agent that does what most do.
+/// An agent with the most common settings.
 const fn agent(
     id: &'static str,
     title: &'static str,
@@ -245,7 +245,7 @@ pub(super) const ALL: &[Agent] = &[
     },
     Agent {
         dialect: Dialect::GAIA,
-        // Its keys lie among its skills, in a folder that is none.
+        // Its key files are in a folder beside its skills that is not a skill.
         depth: Depth::Nested,
         signs: &[
             UsageSign::User(home(".gaia")),
@@ -267,8 +267,8 @@ pub(super) const ALL: &[Agent] = &[
     Agent {
         aliases: &["gibb.eri.sh"],
         dialect: Dialect::GIBBERISH,
-        // Only its program counts: most skills are no command tools, so its folder alone must not
-        // make it a target of every install.
+        // Only its program shows that it is in use: most skills are no command-line tools, so its
+        // folder alone must not make it a target of every install.
         signs: &[UsageSign::Program("gibberish")],
         ..agent("gibberish", "gibb.eri.sh", &[], &[config("gibberish/skills")])
     },

@@ -40,7 +40,7 @@ fn agent_ids_are_unambiguous() {
     assert_eq!(unknown.to_string(), "unknown agent `codx`; did you mean `codex`?");
 }
 
-/// The facts lie beside the repository on some machines.
+/// The documentation of agents that this test reads exists only on some machines.
 #[test]
 fn agent_table_matches_documentation() {
     let facts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/facts/agents.tsv");

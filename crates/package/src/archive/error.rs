@@ -7,22 +7,21 @@ use crate::{
     path::PathProblem,
 };
 
-/// Why an archive is refused.
+/// Why an archive is rejected.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
-    /// The bytes are of no kind that is read.
+    /// The format is not supported.
     #[error("it is neither a zip nor a tar; pack the skill's folder as a zip")]
     Unknown,
-    /// It breaks the rules of its format.
+    /// The archive is malformed.
     #[error("{}{why}; pack it again or load it again", at(entry.as_ref()))]
     Malformed { kind: ArchiveKind, entry: Option<String>, why: &'static str },
-    /// Two programs could see different files in it.
+    /// Different programs could extract different files.
     #[error(
         "{}{why}, so that programs could see different files in it; pack it again",
         at(entry.as_ref())
     )]
     Confusion { entry: Option<String>, why: &'static str },
-    /// An entry is encrypted.
     #[error("`{}` is encrypted; pack it again without a password", .0.escape_debug())]
     Encrypted(String),
     /// An entry is a link.
@@ -31,15 +30,14 @@ pub enum ArchiveError {
     /// An entry is neither a file nor a folder.
     #[error("`{}` is neither a plain file nor a folder; leave it out", .0.escape_debug())]
     FileType(String),
-    /// There is too much of it.
+    /// The content is too large.
     #[error("{0}; leave out what the skill does not need")]
     TooLarge(String),
-    /// It has too many entries.
     #[error(
         "it has more than {MAX_FILES} files or {MAX_ENTRIES} entries; leave out what the skill does not need"
     )]
     TooManyFiles,
-    /// SKILL.md is not where it belongs.
+    /// SKILL.md is not at the expected path.
     #[error("{0}; put SKILL.md and its files into one folder and pack that")]
     Layout(String),
     /// An entry cannot be a file of a skill.
@@ -48,7 +46,7 @@ pub enum ArchiveError {
 }
 
 impl ArchiveError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unknown => "not_an_archive",
@@ -65,7 +63,7 @@ impl ArchiveError {
         }
     }
 
-    /// A path that no file of a skill can have.
+    /// Creates the error for an invalid path.
     pub(super) fn path(path: &str, problem: PathProblem) -> Self {
         Self::Entry(TreeError::Path { path: path.to_owned(), problem })
     }

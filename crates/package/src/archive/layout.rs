@@ -5,9 +5,9 @@ use savoir_skill::folder::is_skill_file;
 use super::ArchiveError;
 use crate::Tree;
 
-/// Every skill among the files of an archive, in the order of their folders, with the name of its
-/// folder, or none when it lies at the root. Its paths begin in its folder. A file belongs to the
-/// nearest skill above it; what belongs to none is left out.
+/// Splits an archive into its skills, sorted by folder. Returns the folder name of each, `None` for
+/// the root; paths are relative to the skill's folder. A file belongs to the nearest skill above
+/// it; other files are dropped.
 pub fn skills(tree: Tree) -> Result<Vec<(Option<String>, Tree)>, ArchiveError> {
     let mut found: BTreeMap<String, Tree> =
         skill_folders(&tree).map(|folder| (folder.to_owned(), Tree::default())).collect();
@@ -25,8 +25,8 @@ pub fn skills(tree: Tree) -> Result<Vec<(Option<String>, Tree)>, ArchiveError> {
     Ok(found.into_iter().map(|(folder, skill)| (last_part(&folder), skill)).collect())
 }
 
-/// The only skill of a package, with the name of its folder: SKILL.md lies at the root or in the
-/// only folder there. All files belong to it.
+/// Returns the only skill of a package with its folder name. SKILL.md must be at the root or in the
+/// only top-level folder. All files belong to the skill.
 pub fn one_skill(tree: Tree) -> Result<(Option<String>, Tree), ArchiveError> {
     let layout = |why: String| Err(ArchiveError::Layout(why));
     let mut outermost = skill_folders(&tree).filter(|folder| !folder.contains('/'));
@@ -55,7 +55,7 @@ pub fn one_skill(tree: Tree) -> Result<(Option<String>, Tree), ArchiveError> {
     Ok((last_part(&folder), skill))
 }
 
-/// Folders that have a SKILL.md; the root is the empty one.
+/// Returns the folders with a SKILL.md; the root is the empty string.
 fn skill_folders(tree: &Tree) -> impl Iterator<Item = &str> {
     tree.files().filter_map(|(path, _)| {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -63,7 +63,7 @@ fn skill_folders(tree: &Tree) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The folders that a path lies in, from the nearest to the root.
+/// Returns the ancestor folders of a path, from the nearest to the root.
 fn folders_above(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""])
 }

@@ -12,14 +12,14 @@ use crate::{
     path::{self, PathProblem},
 };
 
-/// The first moment that a zip can tell, so that it does not matter when it is packed.
+/// The earliest time that zip can store. It is always used, so that packing is deterministic.
 const MODIFIED_TIME: [u8; 4] = [0, 0, 0x21, 0];
-/// Made on Unix, so that permissions count, with version 2.0 of the format.
+/// Made on Unix, so that permissions are used, with version 2.0 of the format.
 const MADE_BY_VERSION: [u8; 2] = [20, 3];
 const NEEDED_VERSION: [u8; 2] = [20, 0];
 const UTF8_FLAG: u16 = 1 << 11;
 
-/// The files of a skill as a zip with one folder. The same files always give the same bytes.
+/// Packs the files of a skill as a zip with one folder. The same files always give the same bytes.
 pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
     if name.contains('/') || is_junk(name) {
         let why = "it is not the name of a skill's folder".to_owned();
@@ -43,8 +43,8 @@ pub fn pack(name: &str, tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// The files of a skill as a zip without a folder, and without compression: its bytes are the same
-/// whatever program packs it, so that a digest of it can be told before it is packed.
+/// Packs the files of a skill as a zip without a folder and without compression. Its bytes do not
+/// depend on the version of the compressor, so its digest can be computed in advance.
 pub fn pack_plain(tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
     let mut zip = ZipWriter { stored: true, ..ZipWriter::default() };
     for (path, file) in tree.files().filter(|(path, _)| !is_junk(path)) {
@@ -55,7 +55,7 @@ pub fn pack_plain(tree: &Tree) -> Result<Vec<u8>, ArchiveError> {
 
 #[derive(Default)]
 struct ZipWriter {
-    /// Whether nothing is compressed.
+    /// Whether files are stored without compression.
     stored: bool,
     bytes: Vec<u8>,
     directory: Vec<u8>,
@@ -75,7 +75,7 @@ impl ZipWriter {
         self.directory.extend(b"PK\x01\x02");
         self.directory.extend(MADE_BY_VERSION);
         self.directory.extend(&described);
-        // No comment, the first disk, no internal attributes.
+        // No comment, first disk, no internal attributes.
         self.directory.extend([0; 6]);
         self.directory.extend((mode << 16).to_le_bytes());
         self.directory.extend((self.bytes.len() as u32).to_le_bytes());
@@ -99,7 +99,8 @@ impl ZipWriter {
     }
 }
 
-/// What directory and header both say, from the version that is needed to the lengths.
+/// Returns the fields that the local header and the central directory share, from the required
+/// version to the lengths.
 fn describe(path: &str, file: &File, method: u16, packed: usize) -> Vec<u8> {
     let mut crc = Crc::new();
     crc.update(&file.bytes);
@@ -116,7 +117,8 @@ fn describe(path: &str, file: &File, method: u16, packed: usize) -> Vec<u8> {
     fields
 }
 
-/// The bytes deflated, unless they do not shrink, or shrink so much that they look like an attack.
+/// Deflates bytes; returns `None` if that does not save space, or saves so much that readers would
+/// take it for a zip bomb.
 fn deflate(bytes: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
     let mut deflating = DeflateEncoder::new(Vec::new(), Compression::default());
     deflating.write_all(bytes)?;

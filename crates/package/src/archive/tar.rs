@@ -1,5 +1,5 @@
-//! A tar, plain or packed with gzip: plain files and folders only. Long names come from the next
-//! entry's record as GNU or POSIX write it; every other extension is refused.
+//! Reads tar archives, plain or gzipped, with plain files and folders only. Long names in the
+//! formats of GNU and POSIX are supported; all other extensions are rejected.
 
 use std::io::{self, Read};
 
@@ -21,7 +21,7 @@ use record::EntryOverrides;
 
 const BLOCK: usize = 512;
 
-/// Whether bytes begin with the header of a tar.
+/// Whether bytes start with a tar header.
 pub(super) fn is_tar(bytes: &[u8]) -> bool {
     bytes.first_chunk::<BLOCK>().is_some_and(|block| {
         let header = Header::from_byte_slice(block);
@@ -29,19 +29,19 @@ pub(super) fn is_tar(bytes: &[u8]) -> bool {
     })
 }
 
-/// All files of a tar.
+/// Returns all files of a tar.
 pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
     TarReader { source: bytes, kind: ArchiveKind::Tar }.entries()
 }
 
-/// All files of a tar that was packed with gzip.
+/// Returns all files of a gzipped tar.
 pub(super) fn read_gz(bytes: &[u8]) -> Result<Tree, ArchiveError> {
     let left = max_unpacked_bytes(bytes.len() as u64).min(MAX_TAR_BYTES);
     let source = LimitedReader { source: MultiGzDecoder::new(bytes), left };
     TarReader { source, kind: ArchiveKind::TarGz }.entries()
 }
 
-/// Fails as soon as more comes out than may.
+/// A reader that fails if more than a maximum number of bytes is read.
 struct LimitedReader<R> {
     source: R,
     left: u64,
@@ -86,7 +86,7 @@ impl<R: Read> TarReader<R> {
         builder.finish()
     }
 
-    /// Reads what describes the next entry, or all of them.
+    /// Reads a record that describes the next entry, or all following ones.
     fn describe(
         &mut self,
         header: &Header,
@@ -120,7 +120,7 @@ impl<R: Read> TarReader<R> {
         }
         let is_folder = match header.entry_type() {
             EntryType::Directory => true,
-            // How the oldest tars write a folder.
+            // The oldest tar format marks folders by a trailing slash.
             EntryType::Regular => path.ends_with('/'),
             EntryType::Symlink | EntryType::Link | EntryType::GNULongLink => {
                 return Err(ArchiveError::Link(path.to_owned()));
@@ -140,7 +140,7 @@ impl<R: Read> TarReader<R> {
         builder.add_file(path, File { bytes, executable: mode & 0o111 != 0 })
     }
 
-    /// The next header, or none at the end.
+    /// Returns the next header; `None` at the end.
     fn header(&mut self) -> Result<Option<Header>, ArchiveError> {
         let mut header = Header::new_old();
         let read = self.source.read_exact(header.as_mut_bytes());
@@ -154,7 +154,7 @@ impl<R: Read> TarReader<R> {
         }
     }
 
-    /// So many bytes, and what fills up their last block.
+    /// Returns the next `size` bytes, and skips the padding of the last block.
     fn content(&mut self, size: u64) -> Result<Vec<u8>, ArchiveError> {
         let mut bytes = vec![0; size as usize];
         self.source.read_exact(&mut bytes).map_err(|error| self.io(&error))?;
@@ -176,7 +176,8 @@ impl<R: Read> TarReader<R> {
         }
     }
 
-    /// Nothing but zeros follows the end. Reading it all is also what checks the sums of gzip.
+    /// Checks that only zeros follow the end. Reading to the end also verifies the checksum of
+    /// gzip.
     fn check_nothing_follows(&mut self) -> Result<(), ArchiveError> {
         let mut buffer = [0; 16 * BLOCK];
         loop {
@@ -223,11 +224,11 @@ fn padding(size: u64) -> u64 {
 fn checksum(header: &Header) -> u32 {
     let bytes = header.as_bytes();
     let others = bytes[..148].iter().chain(&bytes[156..]);
-    // The sum itself counts as eight blanks.
+    // The checksum field itself counts as eight spaces.
     others.map(|byte| u32::from(*byte)).sum::<u32>() + 8 * u32::from(b' ')
 }
 
-/// `tar -C folder .` puts `./` before every path.
+/// Removes the `./` that `tar -C folder .` puts in front of every path.
 fn strip_dot_prefix(path: &str) -> &str {
     path.strip_prefix("./").unwrap_or(path)
 }

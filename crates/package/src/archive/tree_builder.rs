@@ -7,7 +7,7 @@ use crate::{
     path::{self, PathProblem},
 };
 
-/// The entries of an archive that were read so far.
+/// Collects the entries of an archive.
 #[derive(Default)]
 pub(super) struct TreeBuilder {
     tree: Tree,
@@ -16,7 +16,8 @@ pub(super) struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// Counts an entry, so that nobody is kept busy with folders and junk.
+    /// Counts an entry; fails if there are too many, even if they are only folders or ignored
+    /// files.
     pub(super) fn count_entry(&mut self) -> Result<(), ArchiveError> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES { Err(ArchiveError::TooManyFiles) } else { Ok(()) }
@@ -29,7 +30,7 @@ impl TreeBuilder {
         Ok(self.tree.add(path.to_owned(), file)?)
     }
 
-    /// A folder of its own entry. It is kept only if it has files, but it must make sense.
+    /// Checks the path of a folder entry. Folders without files are not kept.
     pub(super) fn add_folder(&mut self, path: &str) -> Result<(), ArchiveError> {
         path::check(path).map_err(|problem| ArchiveError::path(path, problem))?;
         self.folders.insert(path.to_owned());
@@ -46,14 +47,14 @@ impl TreeBuilder {
     }
 }
 
-/// What archivers add by themselves: the shadows that macOS keeps of files, and its folder views.
+/// Whether a file was added by an archiver: the `AppleDouble` files and folder views of macOS.
 pub(super) fn is_junk(path: &str) -> bool {
     let path = path.trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or(path);
     path.split('/').next() == Some("__MACOSX") || name == ".DS_Store" || name.starts_with("._")
 }
 
-/// The path of an entry as text.
+/// Decodes the path of an entry.
 pub(super) fn text(name: &[u8]) -> Result<&str, ArchiveError> {
     str::from_utf8(name).map_err(|_| {
         let problem = PathProblem::Characters("it is not written in UTF-8".to_owned());
@@ -61,7 +62,7 @@ pub(super) fn text(name: &[u8]) -> Result<&str, ArchiveError> {
     })
 }
 
-/// Refuses a file by its size alone.
+/// Rejects a file that is too large, before it is read.
 pub(super) fn check_size(path: &str, size: u64) -> Result<(), ArchiveError> {
     if size <= MAX_FILE_BYTES {
         return Ok(());
@@ -72,7 +73,7 @@ pub(super) fn check_size(path: &str, size: u64) -> Result<(), ArchiveError> {
     )))
 }
 
-/// How many bytes may come out of so many packed ones.
+/// Returns how many bytes may be unpacked from `packed` bytes.
 pub(super) fn max_unpacked_bytes(packed: u64) -> u64 {
     packed.saturating_mul(MAX_RATIO).max(MAX_RATIO_FREE_BYTES)
 }

@@ -1,5 +1,6 @@
-//! A zip, as far as all programs agree about it: from its end, from its directory and from its
-//! beginning, the same entries are seen, one after the other, without anything between them.
+//! Reads zip archives that all programs interpret in the same way: parsers that start at the end,
+//! at the directory or at the beginning must see the same entries, which must follow each other
+//! without gaps.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
@@ -23,7 +24,7 @@ pub(super) fn is_zip(bytes: &[u8]) -> bool {
     End::find(bytes).is_some()
 }
 
-/// All files of a zip.
+/// Returns all files of a zip.
 pub(super) fn read(bytes: &[u8]) -> Result<Tree, ArchiveError> {
     let end = End::read(bytes)?;
     let entries = directory::read(&bytes[end.directory.clone()], end.entries)?;
@@ -60,8 +61,8 @@ fn add_entry(entry: &Entry, packed: &[u8], builder: &mut TreeBuilder) -> Result<
     }
 }
 
-/// Entries lie one after the other, from the first byte on. What lies between two is looked at
-/// with the later one.
+/// Checks that entries start at the first byte and do not overlap. Gaps between entries are
+/// detected when their bytes are read.
 fn check_no_overlap(entries: &[Entry], directory: usize) -> Result<(), ArchiveError> {
     if entries.first().map_or(directory, Entry::start) != 0 {
         return Err(confusion("something lies before its first entry"));
@@ -75,7 +76,7 @@ fn check_no_overlap(entries: &[Entry], directory: usize) -> Result<(), ArchiveEr
     Ok(())
 }
 
-/// Refuses by what the directory promises. More than that is never unpacked.
+/// Rejects an archive by the sizes in its directory. Unpacking never exceeds them.
 fn check_sizes(entries: &[Entry]) -> Result<(), ArchiveError> {
     let mut all: u64 = 0;
     for entry in entries {
@@ -110,7 +111,8 @@ fn content(entry: &Entry, packed: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// Inflates exactly all of the bytes, to no more than one byte above the promised size.
+/// Inflates all of the bytes; fails if the result does not have the expected size. Never produces
+/// more than one byte above it.
 fn inflate(packed: &[u8], size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(size as usize + 1);
     let mut inflating = Decompress::new(false);

@@ -1,4 +1,4 @@
-//! The lock of GAIA, made from that of Savoir.
+//! Converts `savoir.lock` to the lock of GAIA.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,36 +11,35 @@ use crate::{
     manifest::{Manifest, SkillRequirement},
 };
 
-/// What only the files of a skill tell.
+/// Data for the lock that comes from the files of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The integrity of its tree as GAIA gets it.
+    /// The integrity of its tree as installed for GAIA.
     pub integrity: String,
-    /// The Node packages that it names.
+    /// The Node packages that it requires.
     pub node: BTreeSet<String>,
-    /// The Python packages that it names.
+    /// The Python packages that it requires.
     pub python: BTreeSet<String>,
-    /// The archive that it came in, if its registry told of one.
+    /// The archive that it was fetched as, if the registry's answer is known.
     pub archive: Option<Archive>,
 }
 
 /// An archive of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
-    /// What it is called.
     pub filename: String,
     /// Its SHA-256, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// A change of what is installed.
+/// The locks before and after a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Locks<'a> {
-    /// What is asked for then.
+    /// `savoir.toml` after the change.
     pub manifest: &'a Manifest,
-    /// What was installed.
+    /// The lock before the change.
     pub was: &'a Lock,
-    /// What is installed then.
+    /// The lock after the change.
     pub is: &'a Lock,
 }
 
@@ -49,11 +48,12 @@ pub fn is_for_gaia(skill: &LockedSkill) -> bool {
     skill.agents.iter().any(|agent| agent == AGENT)
 }
 
-/// The lock of GAIA after a change: entries of skills that Savoir put there follow its lock, all
-/// others stay, and so does what nobody here knows. `files` looks at the files of a skill; where
-/// they are not kept, what they tell stays as it was.
+/// Returns the lock of GAIA after a change. Entries of skills that Savoir installed follow its
+/// lock; other entries and unknown keys stay. `files` returns the data from the files of a skill;
+/// if the files are not available, this data stays unchanged.
 ///
-/// Packages are hashed as the skill names them, since nothing pins them before it first runs.
+/// Packages are hashed as the skill names them, because their versions are only pinned when it
+/// first runs.
 pub fn from_lock<E>(
     old: &GaiaLock,
     locks: &Locks<'_>,
@@ -79,7 +79,7 @@ pub fn from_lock<E>(
     Ok(lock)
 }
 
-/// A skill that is to be in the lock.
+/// A skill to write into the lock.
 struct NewEntry<'a> {
     name: &'a str,
     skill: &'a LockedSkill,
@@ -98,7 +98,8 @@ impl NewEntry<'_> {
             None => known.integrity.clone().or_else(|| Some(skill.integrity.clone())),
         };
         let same = known.version == version && known.integrity == integrity;
-        // What an installer wrote down about one version says nothing about another.
+        // The fields that an installer recorded for another version are dropped; unknown keys are
+        // kept.
         let known =
             if same { known } else { GaiaSkill { unknown: known.unknown, ..GaiaSkill::default() } };
         let hash = self.files.as_ref().map(|files| self.hash(files));
@@ -138,7 +139,7 @@ impl NewEntry<'_> {
         dependencies_hash(&files.node, &files.python, &versions)
     }
 
-    /// The range that a person asked for; what other skills need was not asked for.
+    /// Returns the range that the user requested; `None` for dependencies.
     fn requested_range(&self) -> Option<String> {
         match self.locks.manifest.skills.get(self.name)? {
             SkillRequirement::Version { range, .. } if range.is_any() => Some("*".to_owned()),
@@ -150,7 +151,8 @@ impl NewEntry<'_> {
     }
 }
 
-/// The order of `savoir.lock`, so that it does not matter whether the manifest or the lock was read.
+/// Sorts permissions as in `savoir.lock`, so that it does not matter whether they come from the
+/// manifest or the lock.
 fn sorted(permissions: &[Permission]) -> Vec<Permission> {
     let mut permissions = permissions.to_vec();
     permissions.sort_by_cached_key(ToString::to_string);
@@ -168,7 +170,7 @@ fn source_kind(source: &LockedSource) -> &'static str {
     }
 }
 
-/// The key is named as GAIA names keys, without the kind of the signature.
+/// Returns the signature entry. GAIA's key ids do not have the prefix with the kind of signature.
 fn signature(skill: &LockedSkill, known: Option<GaiaSignature>) -> GaiaSignature {
     let key = skill.signature.as_deref();
     let role = match skill.attested {

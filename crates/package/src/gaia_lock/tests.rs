@@ -1,4 +1,4 @@
-//! The example of the documentation, and what may not be in such a file.
+//! Tests with the example of GAIA's documentation, and with invalid files.
 
 use proptest::prelude::*;
 
@@ -162,7 +162,7 @@ fn dependencies_hash_matches_gaia() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
+    /// Replaces a part of a valid file by arbitrary text. The parser must not panic.
     #[test]
     fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,

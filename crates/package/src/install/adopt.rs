@@ -78,6 +78,11 @@ pub enum AdoptionObstacle {
     /// The folder is not one that Savoir installs to.
     #[error("no skill is installed to {}; move it into the folder of an agent", .0.display())]
     NotAgentFolder(PathBuf),
+    /// The agent reads the folder, but Savoir installs the skills of the agent to another one.
+    #[error(
+        "savoir installs skills of {agent} to {}; move it there, and adopt it again", folder.display()
+    )]
+    OtherFolder { agent: &'static str, folder: PathBuf },
     /// The skill is a link to a folder that is not in the folder of an agent.
     #[error("it is a link to {}; install it from there instead", .0.display())]
     Link(PathBuf),
@@ -109,17 +114,18 @@ impl AdoptionObstacle {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Broken(_) => "broken",
-            Self::Unsupported(_) => "strange",
+            Self::Unsupported(_) => "unsupported",
             Self::Name(_) => "name",
-            Self::NotAgentFolder(_) => "elsewhere",
+            Self::NotAgentFolder(_) => "not-agent-folder",
+            Self::OtherFolder { .. } => "other-folder",
             Self::Link(_) => "link",
             Self::Locked => "locked",
             Self::NameTaken(_) => "taken",
-            Self::OtherSource(_) => "asked",
+            Self::OtherSource(_) => "other-source",
             Self::Differs(_) => "differs",
-            Self::OtherDialect { .. } => "foreign",
-            Self::MissingDependency(_) => "need",
-            Self::Install(_) => "shelf",
+            Self::OtherDialect { .. } => "other-dialect",
+            Self::MissingDependency(_) => "missing-dependency",
+            Self::Install(_) => "not-installable",
         }
     }
 }
@@ -132,11 +138,11 @@ impl SkillSet {
         let _held = self.lock_for_planning()?;
         let state = self.read()?;
         let mut planner = Planner::new(self, OccupiedFolders::Refuse, UserEdits::Keep);
-        let taken = self.partition_candidates(&state, found, &mut planner)?;
+        let adoptable = self.partition_candidates(&state, found, &mut planner)?;
         let mut lock = state.lock.clone();
         let (mut asked, mut kept) = (BTreeMap::new(), Vec::new());
-        for name in dependency_order(&taken) {
-            let copies = &taken[name];
+        for name in dependency_order(&adoptable) {
+            let copies = &adoptable[name];
             let Some((ready, wanted)) = copies.first().and_then(|one| one.skill_and_requirement())
             else {
                 continue;
@@ -156,8 +162,8 @@ impl SkillSet {
         }
         planner.store_skills(kept)?;
         let text = self.with_skills(&state, &asked)?;
-        planner.adopted = taken.keys().cloned().collect();
-        let nothing = taken.is_empty();
+        planner.adopted = adoptable.keys().cloned().collect();
+        let nothing = adoptable.is_empty();
         let mut plan = planner.finish(state, text, &lock)?;
         if nothing {
             // Nothing was adopted, so do not rewrite a lock that an older program formatted
@@ -176,14 +182,14 @@ impl SkillSet {
         planner: &mut Planner<'_>,
     ) -> Result<BTreeMap<String, Vec<&'a AdoptionCandidate>>, InstallFailure> {
         let mut skipped = Vec::new();
-        let mut taken: BTreeMap<String, Vec<&AdoptionCandidate>> = BTreeMap::new();
+        let mut adoptable: BTreeMap<String, Vec<&AdoptionCandidate>> = BTreeMap::new();
         for one in found {
             match self.find_obstacle(state, one)? {
                 Some(why) => skipped.push((one, why)),
-                None => taken.entry(one.name.clone()).or_default().push(one),
+                None => adoptable.entry(one.name.clone()).or_default().push(one),
             }
         }
-        for copies in taken.values_mut() {
+        for copies in adoptable.values_mut() {
             if let Some((one, other)) = find_differing_copies(copies) {
                 let other_of =
                     |copy: &AdoptionCandidate| if copy.path == one { &other } else { &one };
@@ -195,9 +201,9 @@ impl SkillSet {
                 copies.clear();
             }
         }
-        taken.retain(|_, copies| !copies.is_empty());
-        while let Some((name, need)) = find_unmet_dependency(state, &taken) {
-            let copies = taken.remove(&name).unwrap_or_default();
+        adoptable.retain(|_, copies| !copies.is_empty());
+        while let Some((name, need)) = find_unmet_dependency(state, &adoptable) {
+            let copies = adoptable.remove(&name).unwrap_or_default();
             skipped.extend(
                 copies
                     .into_iter()
@@ -205,10 +211,11 @@ impl SkillSet {
             );
         }
         skipped.sort_by(|(one, _), (other, _)| one.path.cmp(&other.path));
-        let told = skipped.into_iter();
-        let told = told.map(|(one, why)| PlannedChange::Skipped { folder: one.path.clone(), why });
-        planner.changes.extend(told);
-        Ok(taken)
+        let reported = skipped.into_iter();
+        let reported =
+            reported.map(|(one, why)| PlannedChange::Skipped { folder: one.path.clone(), why });
+        planner.changes.extend(reported);
+        Ok(adoptable)
     }
 
     /// Returns the reason why a skill cannot be adopted, without regard to the other candidates.
@@ -258,11 +265,14 @@ fn agent_ids(copies: &[&AdoptionCandidate]) -> Vec<String> {
 }
 
 /// Sorts names so that each follows its dependencies. Skills in a dependency cycle stay in order.
-fn dependency_order<'a>(taken: &'a BTreeMap<String, Vec<&AdoptionCandidate>>) -> Vec<&'a String> {
-    let (mut order, mut left): (Vec<&String>, Vec<&String>) = (Vec::new(), taken.keys().collect());
+fn dependency_order<'a>(
+    adoptable: &'a BTreeMap<String, Vec<&AdoptionCandidate>>,
+) -> Vec<&'a String> {
+    let (mut order, mut left): (Vec<&String>, Vec<&String>) =
+        (Vec::new(), adoptable.keys().collect());
     while !left.is_empty() {
         let waits = |name: &&String| {
-            let ready = taken[*name].first().and_then(|one| one.ready().ok());
+            let ready = adoptable[*name].first().and_then(|one| one.ready().ok());
             let mut needs = ready.into_iter().flat_map(|ready| &ready.summary.needs);
             needs.any(|need| need.name != **name && left.iter().any(|other| **other == need.name))
         };
@@ -291,14 +301,14 @@ fn find_differing_copies(copies: &[&AdoptionCandidate]) -> Option<(PathBuf, Path
 /// Returns a skill with an unmet dependency, and that dependency.
 fn find_unmet_dependency(
     state: &State,
-    taken: &BTreeMap<String, Vec<&AdoptionCandidate>>,
+    adoptable: &BTreeMap<String, Vec<&AdoptionCandidate>>,
 ) -> Option<(String, String)> {
     let version = |name: &str| {
-        let adopted = taken.get(name).and_then(|copies| copies.first());
+        let adopted = adoptable.get(name).and_then(|copies| copies.first());
         let adopted = adopted.and_then(|copy| Some(&copy.ready().ok()?.summary.version));
         adopted.or_else(|| state.lock.skills.get(name).map(|locked| &locked.version))
     };
-    taken.iter().find_map(|(name, copies)| {
+    adoptable.iter().find_map(|(name, copies)| {
         let needs = &copies.first()?.ready().ok()?.summary.needs;
         let unmet = needs
             .iter()
@@ -365,6 +375,7 @@ mod tests {
             AdoptionObstacle::Unsupported("it is a repository".into()),
             AdoptionObstacle::Name("other".into()),
             AdoptionObstacle::NotAgentFolder(path()),
+            AdoptionObstacle::OtherFolder { agent: "Cursor", folder: path() },
             AdoptionObstacle::Link(path()),
             AdoptionObstacle::Locked,
             AdoptionObstacle::NameTaken("pdf".into()),

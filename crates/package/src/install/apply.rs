@@ -381,7 +381,7 @@ mod tests {
     use super::*;
     use crate::{Agents, File, Tree, install::GaiaLockFile, manifest::Scope};
 
-    /// What is written now, as [`ProjectFiles`] has it.
+    /// Returns the current content of the project files.
     fn texts(skill_set: &SkillSet) -> ProjectFiles {
         let path = skill_set.root.join("skill-lock.json");
         let text = fs::read_to_string(&path).ok();
@@ -395,7 +395,7 @@ mod tests {
         FolderContents::Tree(tree)
     }
 
-    /// A shelf, and a plan that adds a folder, changes one and removes one.
+    /// Creates a skill set, and a plan that adds a folder, changes one and removes one.
     fn skill_set(place: &Path) -> (SkillSet, InstallPlan) {
         let skill_set = SkillSet::new(
             &place.join("project"),
@@ -443,14 +443,14 @@ mod tests {
         (skill_set, plan)
     }
 
-    /// Begins a change and leaves it after some of its steps, as a program that dies does.
+    /// Applies some steps of a plan and stops, like a crashing program.
     fn leave(skill_set: &SkillSet, plan: &InstallPlan, steps: usize) {
         let journal = Journal::new(&skill_set.data);
         let prepared = journal.prepare(plan).unwrap();
         let (_stages, written) = prepare(plan, prepared.place()).unwrap();
         journal.open(prepared).unwrap();
         for new in written.into_iter().take(steps) {
-            // What lay there stays beside it.
+            // The old content stays in the staging folder.
             new.swap().unwrap();
         }
         let after = ProjectFiles { lock: plan.before.lock.clone(), ..plan.after.clone() };
@@ -507,7 +507,8 @@ mod tests {
 
     #[test]
     fn interrupted_undo_is_rolled_back() {
-        // The lock is written; or what is undone is gone, too; or the lock is the same throughout.
+        // Crash points: after `savoir.lock` was written, after the undone record was discarded, and
+        // with a plan that does not change the lock.
         for (moment, same_lock) in [(0, false), (1, false), (1, true)] {
             let place = tempfile::tempdir().unwrap();
             let (skill_set, mut plan) = skill_set(place.path());
@@ -603,7 +604,7 @@ mod tests {
         let (skill_set, plan) = skill_set(place.path());
         leave(&skill_set, &plan, 1);
         let record = &Journal::new(&skill_set.data).unfinished_records().unwrap()[0];
-        // Of the folder that was not reached yet.
+        // Remove the old content of the folder that was not changed yet.
         fs::write(record.place.join("1.tree"), "").unwrap();
         assert!(skill_set.recover(&|| ()).unwrap());
         for step in &plan.steps {
@@ -631,7 +632,7 @@ mod tests {
     fn failed_change_is_rolled_back() {
         let place = tempfile::tempdir().unwrap();
         let (skill_set, mut plan) = skill_set(place.path());
-        // Nothing seems to be there, and nothing can be put there.
+        // A broken link: the folder seems to be missing, but cannot be created.
         std::os::unix::fs::symlink("nowhere", skill_set.root.join("link")).unwrap();
         let folder = skill_set.root.join("link/skill");
         plan.steps.push(FolderStep { folder, was: FolderContents::Absent, put: tree("new") });

@@ -65,11 +65,11 @@ impl AvailableSkills<'_> {
     /// Replaces the published name of a dependency by the name of its folder.
     fn installed(&self, need: &SkillRef) -> SkillRef {
         let folder = folder(&need.name);
-        let is_it = |copy: &AvailableVersion<'_>| {
+        let has_published_name = |copy: &AvailableVersion<'_>| {
             copy.locked.source.published(folder).is_some_and(|(_, name)| name == need.name)
         };
         let mut need = need.clone();
-        if folder != need.name && self.copies(folder).iter().any(is_it) {
+        if folder != need.name && self.copies(folder).iter().any(has_published_name) {
             folder.clone_into(&mut need.name);
         }
         need

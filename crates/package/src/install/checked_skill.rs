@@ -144,7 +144,9 @@ impl CheckedSkill {
     /// Returns the decision about each requested permission.
     pub fn decisions(&self) -> Vec<(&Permission, Decision)> {
         let permissions = self.summary.permissions.iter();
-        permissions.map(|wish| (wish, permission::decision(self.tier, wish))).collect()
+        permissions
+            .map(|permission| (permission, permission::decision(self.tier, permission)))
+            .collect()
     }
 
     /// Returns the questions that the user must answer before the install.
@@ -155,7 +157,8 @@ impl CheckedSkill {
         }
         let prompts = self.decisions().into_iter();
         let prompts = prompts.filter(|(_, decision)| *decision == Decision::Prompt);
-        questions.extend(prompts.map(|(wish, _)| InstallQuestion::Permission(wish.clone())));
+        questions
+            .extend(prompts.map(|(permission, _)| InstallQuestion::Permission(permission.clone())));
         if self.verdict() == Verdict::Review {
             questions.push(InstallQuestion::Review(self.findings(Severity::Medium)));
         }

@@ -116,9 +116,9 @@ fn is_lossless(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect
 
 /// Whether two skills give an agent the same information.
 fn says_the_same(one: &Skill, other: &Skill) -> bool {
-    let told = |skill: &Skill| {
+    let information = |skill: &Skill| {
         let Skill { name, description, when_to_use, body, inputs, tools, policy, .. } = skill;
         serde_json::json!([name, description, when_to_use, body, inputs, tools, policy])
     };
-    told(one) == told(other)
+    information(one) == information(other)
 }

@@ -51,7 +51,6 @@ impl GaiaLockFile {
     }
 }
 
-/// A change of the lock.
 pub(super) struct LockChange<'a> {
     /// The new text of `savoir.toml`.
     pub(super) manifest: Option<&'a str>,

@@ -37,7 +37,6 @@ pub enum UserEdits {
     Discard,
 }
 
-/// Options of an install.
 #[derive(Clone, Debug, Default)]
 pub struct InstallOptions {
     /// Whether to add these agents to `savoir.toml` if it names none.
@@ -60,7 +59,6 @@ pub enum PlannedChange {
     },
     /// A skill gets another version, or other files of the same version.
     Updated {
-        /// Which one.
         name: String,
         /// The version that was installed.
         from: Version,

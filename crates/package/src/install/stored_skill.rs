@@ -21,7 +21,7 @@ impl StoredSkillKey {
 pub(super) struct StoredSkill {
     pub(super) tree: Tree,
     pub(super) summary: SkillSummary,
-    vouched: SignedBy,
+    signed_by: SignedBy,
 }
 
 /// Whether a trusted key signed a skill, as far as that was checked.
@@ -43,16 +43,16 @@ impl StoredSkill {
 
     pub(super) fn new(name: &str, tree: Tree) -> Result<Self, InstallFailure> {
         let summary = SkillSummary::read(&tree, name).map_err(InstallFailure::summary(name))?;
-        Ok(Self { tree, summary, vouched: SignedBy::Nobody })
+        Ok(Self { tree, summary, signed_by: SignedBy::Nobody })
     }
 
     pub(super) fn of(ready: &CheckedSkill) -> Self {
         let trusted = ready.attestation.signatures.iter().any(|signer| signer.role.is_some());
-        let vouched = if trusted { SignedBy::Trusted } else { SignedBy::Nobody };
-        Self { tree: ready.tree.clone(), summary: ready.summary.clone(), vouched }
+        let signed_by = if trusted { SignedBy::Trusted } else { SignedBy::Nobody };
+        Self { tree: ready.tree.clone(), summary: ready.summary.clone(), signed_by }
     }
 
     pub(super) fn is_signed_by_trusted(&self) -> bool {
-        self.vouched == SignedBy::Trusted
+        self.signed_by == SignedBy::Trusted
     }
 }

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     os::unix::fs::symlink,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::{
@@ -220,18 +220,31 @@ fn remove(staging: &Path) {
 }
 
 /// Removes staging folders that crashed programs left in a folder. The caller must hold the
-/// exclusive lock.
+/// exclusive lock. Symbolic links with such a name are ignored: Savoir does not make them, and a cloned
+/// project could lead us out of it.
 pub(super) fn remove_staging_folders(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(STAGING) {
-            for old in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
-                let old = old.path();
-                carry_over_untracked(&old, &parent.join(old.file_stem().unwrap_or_default()));
-            }
-            remove(&entry.path());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_folder || !entry.file_name().to_string_lossy().starts_with(STAGING) {
+            continue;
         }
+        for old in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+            let old = old.path();
+            if let Some(target) = target_of(parent, &old) {
+                carry_over_untracked(&old, &target);
+            }
+        }
+        remove(&entry.path());
     }
+}
+
+/// The target of a folder in a staging folder: its name without the extension, if that is a name.
+fn target_of(parent: &Path, staged: &Path) -> Option<PathBuf> {
+    let name = Path::new(staged.file_stem()?);
+    let mut components = name.components();
+    let is_name = matches!(components.next(), Some(Component::Normal(_)));
+    (is_name && components.next().is_none()).then(|| parent.join(name))
 }
 
 #[cfg(test)]
@@ -310,6 +323,44 @@ mod tests {
             assert!(place.join("node_modules/mine/notes.txt").exists(), "{put:?}");
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }
+    }
+
+    /// A folder with a file in each given path.
+    fn fill(folder: &Path, files: &[&str]) {
+        for file in files {
+            let file = folder.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "x").unwrap();
+        }
+    }
+
+    #[test]
+    fn links_in_a_project_do_not_move_files_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (others, skills) = (folder.path().join("others"), folder.path().join("skills"));
+        fill(&others, &["mine/.git/config", "mine/node_modules/a.js"]);
+        fs::create_dir(&skills).unwrap();
+        symlink(&others, skills.join(".savoir-shelf-link")).unwrap();
+        remove_staging_folders(&skills);
+        assert!(others.join("mine/.git/config").exists());
+        assert!(others.join("mine/node_modules/a.js").exists());
+        assert_eq!(fs::read_dir(&skills).unwrap().count(), 1, "nothing was moved here");
+    }
+
+    #[test]
+    fn nothing_is_moved_through_a_link_or_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (others, skills) = (folder.path().join("others"), folder.path().join("a/skills"));
+        fs::create_dir(&others).unwrap();
+        fs::create_dir_all(skills.join("foo")).unwrap();
+        symlink(&others, skills.join("foo/sub")).unwrap();
+        symlink(&others, skills.join("bar")).unwrap();
+        let staged = skills.join(".savoir-shelf-zz");
+        fill(&staged, &["foo/sub/node_modules/a.js", "foo/sub/in/.venv/python"]);
+        fill(&staged, &["bar.old/node_modules/a.js", "...new/node_modules/a.js"]);
+        remove_staging_folders(&skills);
+        assert_eq!(fs::read_dir(&others).unwrap().count(), 0);
+        assert!(!folder.path().join("a/node_modules").exists());
     }
 
     #[test]

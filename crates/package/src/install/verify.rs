@@ -37,7 +37,7 @@ pub enum VerifyFault {
     /// A file does not belong to the skill.
     Additional(String),
     /// The folder cannot be read as a skill folder.
-    Strange(String),
+    Unsupported(String),
     /// A signature is invalid.
     Signature(String),
     /// The signatures attest a lower tier than the lock.
@@ -71,7 +71,7 @@ impl VerifyFault {
             Self::Changed(_) => "changed",
             Self::Gone(_) => "gone",
             Self::Additional(_) => "additional",
-            Self::Strange(_) => "strange",
+            Self::Unsupported(_) => "unsupported",
             Self::Signature(_) => "signature",
             Self::Tier { .. } => "tier",
             Self::NotKept => "not_kept",
@@ -94,7 +94,9 @@ impl fmt::Display for VerifyProblem {
             VerifyFault::Changed(file) => write!(f, "{} was changed", at(file)),
             VerifyFault::Gone(file) => write!(f, "{} is missing", at(file)),
             VerifyFault::Additional(file) => write!(f, "{} does not belong to the skill", at(file)),
-            VerifyFault::Strange(why) => write!(f, "{folder} is not the folder of a skill: {why}"),
+            VerifyFault::Unsupported(why) => {
+                write!(f, "{folder} is not the folder of a skill: {why}")
+            }
             VerifyFault::Signature(why) | VerifyFault::Unusable(why) => {
                 write!(f, "`{skill}`: {why}")
             }
@@ -293,12 +295,12 @@ impl SkillVerifier<'_> {
             FolderContents::Link(to) => {
                 self.report(
                     Some(target),
-                    VerifyFault::Strange(format!("it is a link to {}", to.display())),
+                    VerifyFault::Unsupported(format!("it is a link to {}", to.display())),
                 );
                 return Ok(());
             }
             FolderContents::Unsupported(why) => {
-                self.report(Some(target), VerifyFault::Strange(why));
+                self.report(Some(target), VerifyFault::Unsupported(why));
                 return Ok(());
             }
         };

@@ -12,7 +12,6 @@ use crate::{
 /// Skills of one name that the same agents see.
 #[derive(Clone, Debug)]
 pub struct NameClash<'a> {
-    /// The name.
     pub name: &'a str,
     /// The agents that see all of them in this order.
     pub agents: Vec<&'static Agent>,

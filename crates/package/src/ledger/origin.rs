@@ -4,27 +4,26 @@ use serde::Serialize;
 
 use crate::agents::Scope;
 
-/// How a skill came to the machine.
+/// How a skill was installed on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum Origin {
-    /// Savoir put it there.
+    /// By Savoir.
     Savoir {
-        /// What its lock holds the skill to.
+        /// The integrity that the lock pins.
         integrity: Option<String>,
     },
-    /// `npx skills` put it there.
+    /// By `npx skills`.
     Npx(NpxOrigin),
-    /// `gh skill` put it there.
+    /// By `gh skill`.
     Gh(GhOrigin),
-    /// ClawHub put it there.
+    /// By ClawHub.
     ClawHub(ClawHubOrigin),
-    /// Someone put it there, and no ledger names it.
+    /// By hand, or by an unknown tool: no ledger names it.
     Plain,
 }
 
 impl Origin {
-    /// The word for it.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Savoir { .. } => "savoir",
@@ -36,29 +35,27 @@ impl Origin {
     }
 }
 
-/// What `npx skills` wrote down about a skill.
+/// The record of `npx skills` about a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NpxOrigin {
-    /// Where the skill came from, such as `owner/repository`; a folder is an absolute path.
+    /// The source, such as `owner/repository`; for a folder, an absolute path.
     pub source: String,
-    /// What kind of source that is: `github`, `gitlab`, `git`, `local`, `well-known`, …
+    /// The kind of source: `github`, `gitlab`, `git`, `local`, `well-known`, …
     pub source_type: String,
-    /// The address of the source.
     pub url: Option<String>,
-    /// The branch, tag or commit.
     #[serde(rename = "ref")]
     pub reference: Option<String>,
     /// The path of SKILL.md in the source.
     pub path: Option<String>,
-    /// The hash of the skill as it was installed.
+    /// The hash of the installed files.
     pub hash: Option<String>,
-    /// What `gh skill` pinned it to in the same ledger.
+    /// The reference that `gh skill` pinned in the same ledger.
     pub pinned: Option<String>,
-    /// Whose ledger it stands in.
+    /// Whether it comes from the ledger of the project or of the user.
     pub scope: Scope,
 }
 
-/// What `gh skill` wrote into the frontmatter of a skill.
+/// The data that `gh skill` writes into the frontmatter of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GhOrigin {
     /// The address of the repository.
@@ -66,27 +63,27 @@ pub struct GhOrigin {
     /// The branch or tag, such as `refs/heads/main`.
     #[serde(rename = "ref")]
     pub reference: Option<String>,
-    /// The name that git gives to the skill's folder.
+    /// The git tree id of the skill's folder.
     pub tree_sha: Option<String>,
     /// The folder in the repository.
     pub path: Option<String>,
-    /// What it is pinned to.
+    /// The pinned reference.
     pub pinned: Option<String>,
 }
 
-/// What ClawHub wrote down about a skill.
+/// The record of ClawHub about a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClawHubOrigin {
-    /// Its name in the registry.
+    /// The name in the registry.
     pub slug: String,
-    /// Whose it is.
+    /// The owner in the registry.
     pub owner: Option<String>,
-    /// The version that was installed.
+    /// The installed version.
     pub version: Option<String>,
-    /// The address of the registry; known once the skill's own file was read.
+    /// The address of the registry; `None` until the file in the skill's folder is read.
     pub registry: Option<String>,
-    /// The hash of the skill as it was installed; known once the skill's own file was read.
+    /// The hash of the installed files; `None` until the file in the skill's folder is read.
     pub fingerprint: Option<String>,
-    /// Whether it is to stay at its version.
+    /// Whether updates are disabled.
     pub pinned: bool,
 }

@@ -49,7 +49,6 @@ pub(super) struct SkillFolder {
     paths: Vec<(PathBuf, Scope)>,
 }
 
-/// The result of the search.
 pub(super) struct SearchResult {
     pub(super) entries: Vec<LedgerEntry>,
     /// The tool ledgers that may name the skills of each folder, the most likely first.

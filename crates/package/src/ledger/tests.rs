@@ -125,7 +125,7 @@ fn nested_category_folders_are_searched() {
     assert_eq!((origin.owner.as_deref(), origin.slug.as_str()), (Some("ada"), "notes"));
 }
 
-/// GAIA keeps its keys among its skills.
+/// GAIA's key files are beside its skills.
 #[test]
 fn gaia_files_beside_skills_are_not_skills() {
     let machine = TestMachine::new();
@@ -282,7 +282,7 @@ fn savoir_and_plain_origins() {
     assert!(matches!(error, EntryError::NoSkillFile(_)), "{error}");
 }
 
-/// The files of a skill in which everything can go wrong that an order of names can.
+/// Writes a skill with file names that are hard to sort.
 fn write_many(machine: &TestMachine, folder: &str) {
     machine.skill(folder);
     for path in ["README.md", "scripts/Run.sh", "scripts/run_all.sh", "a b.txt", "_x", "größe.md"]
@@ -295,7 +295,7 @@ fn write_many(machine: &TestMachine, folder: &str) {
 fn npx_hash_detects_drift() {
     let machine = TestMachine::new();
     write_many(&machine, "project/.agents/skills/pdf");
-    // What `computeSkillFolderHash` of skills 1.5.18 gives for these files.
+    // The hash that `computeSkillFolderHash` of skills 1.5.18 computes for these files.
     machine.write(
         "project/skills-lock.json",
         r#"{"version": 1, "skills": {"PDF": {"source": "../pdf", "sourceType": "local",
@@ -359,7 +359,7 @@ fn clawhub_fingerprints() {
                 "installedVersion": "1.2.0", "installedAt": 1, "fingerprint": "{fingerprint}"}}"#
         )
     };
-    // What `hashSkillFiles` of clawhub 0.23.3 gives for these files.
+    // The hash that `hashSkillFiles` of clawhub 0.23.3 computes for these files.
     machine.write(
         "project/skills/pdf/.clawhub/origin.json",
         &origin("197533d0306072a09738a833b75c946c487b06961258f51079ebf9c9265302d5"),

@@ -9,18 +9,18 @@ use super::{
 };
 use crate::Tree;
 
-/// What is known of the original of a skill.
+/// Recorded hashes of a skill's original files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traces {
-    /// Names that git may have given to its folder: the one that was written down, and those of the
-    /// files as they lie there, which may be the original still.
+    /// Possible git tree ids of its original folder: the recorded one, and those of the current
+    /// files, which may be unmodified.
     pub(crate) objects: BTreeSet<String>,
-    /// The hash that `npx skills` wrote down.
+    /// The hash that `npx skills` recorded.
     hash: Option<String>,
 }
 
 impl Traces {
-    /// What is known of the original of a skill that came from a source.
+    /// Returns the hashes for a skill from this source.
     pub(crate) fn of(entry: &LedgerEntry, source: &Source) -> Self {
         let mut objects = BTreeSet::new();
         if let Source::Git { tree_sha: Some(sha), .. } = source {
@@ -39,13 +39,13 @@ impl Traces {
         Self { objects, hash }
     }
 
-    /// Whether some files are those of which the tool took its hash.
+    /// Whether these files match the hash that the tool recorded.
     pub(crate) fn is_original(&self, tree: &Tree) -> bool {
         let items: Vec<Item> = tree.files().map(item).collect();
         self.hash.as_ref().is_some_and(|hash| npx::is_hash_of(hash, &items))
     }
 
-    /// The same for the files of a folder as they lie there.
+    /// Like [`Self::is_original`], for the files of a folder.
     pub(crate) fn is_original_folder(&self, folder: &Path) -> bool {
         let items = files::read(folder);
         let is_hash =

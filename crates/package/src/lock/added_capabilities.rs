@@ -1,4 +1,4 @@
-//! Permissions and tools that a new version requests and the locked one did not.
+//! Finds permissions and tools that a new version requests and the locked one did not.
 
 use std::fmt;
 
@@ -7,12 +7,11 @@ use semver::Version;
 
 use super::{Lock, LockedSkill};
 
-/// Something that a skill wants.
+/// A permission or tool that a skill requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// To be allowed something.
     Permission(Permission),
-    /// To bring or to use a tool.
+    /// A tool that the skill provides or uses.
     Tool(String),
 }
 
@@ -25,16 +24,14 @@ impl fmt::Display for Capability {
     }
 }
 
-/// Something that a new version wants, and the locked one did not have.
+/// A capability that a new version requests and the locked one did not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedCapability {
-    /// Which skill.
     pub skill: String,
     /// The version in the lock.
     pub from: Version,
-    /// The version that wants more.
+    /// The new version.
     pub to: Version,
-    /// What it wants.
     pub capability: Capability,
 }
 
@@ -46,8 +43,8 @@ impl fmt::Display for AddedCapability {
 }
 
 impl Lock {
-    /// What skills of a new lock want more than those of this one. Skills that are only in one of
-    /// them have not grown: they are installed, or removed.
+    /// Returns the additional capabilities of all skills in a new lock. Skills that are only in one
+    /// of the locks are ignored: they are installed or removed.
     pub fn added_capabilities(&self, new: &Self) -> Vec<AddedCapability> {
         let both =
             new.skills.iter().filter_map(|(name, new)| Some((name, self.skills.get(name)?, new)));
@@ -56,7 +53,7 @@ impl Lock {
 }
 
 impl LockedSkill {
-    /// What a new version of the skill wants more than this one.
+    /// Returns the additional capabilities of a new version of this skill.
     pub fn added_capabilities(&self, name: &str, new: &Self) -> Vec<AddedCapability> {
         let permissions = added_permissions(&self.permissions, &new.permissions).into_iter();
         let tools = new.tools.iter().filter(|tool| !self.tools.contains(tool));
@@ -72,12 +69,12 @@ impl LockedSkill {
     }
 }
 
-/// The permissions that no old one covers.
+/// Returns the permissions that no old permission covers.
 fn added_permissions(old: &[Permission], new: &[Permission]) -> Vec<Permission> {
     let old: Vec<Permission> = old.iter().flat_map(split_permission).collect();
     let covered = |new: &Permission| {
-        // A scope that means nothing, or climbs out of what it names, is covered by nothing but
-        // itself.
+        // A permission with an invalid scope, or one with `..`, is only covered by an identical
+        // permission.
         let sound = new.scope_problem().is_none() && !has_parent_part(new);
         old.iter().any(|old| old == new || sound && old.covers(new))
     };
@@ -85,7 +82,7 @@ fn added_permissions(old: &[Permission], new: &[Permission]) -> Vec<Permission> 
     wanted.filter(|new| !covered(new)).collect()
 }
 
-/// A list of programs is one permission for each.
+/// Splits a permission with a list of programs into one per program.
 fn split_permission(permission: &Permission) -> Vec<Permission> {
     match &permission.scope {
         Some(scope) if permission.domain == Domain::Shell => {

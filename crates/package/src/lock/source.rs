@@ -1,4 +1,4 @@
-//! The source of a locked skill, as one string.
+//! The source of a locked skill, written as one string.
 
 use std::{fmt, str::FromStr};
 
@@ -6,44 +6,44 @@ use thiserror::Error;
 
 use crate::{manifest::is_absolute, path, registry::Name, source::decode};
 
-/// Where a locked skill came from.
+/// The source of a locked skill.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockedSource {
-    /// `registry+URL`, and `#namespace/name` if the name does not stand alone.
+    /// `registry+URL`, followed by `#namespace/name` if the skill has a namespace.
     Registry(String),
-    /// `git+URL#commit`, and `:path` if the skill is not at the root.
+    /// `git+URL#commit`, followed by `:path` if the skill is not at the root.
     Git {
-        /// Address of the repository.
+        /// The address of the repository.
         url: String,
-        /// The commit, in full.
+        /// The full commit id.
         commit: String,
         /// The folder of the skill.
         path: Option<String>,
     },
-    /// `path+relative`, from the folder of the lock.
+    /// `path+relative`, relative to the folder of the lock.
     Path(String),
     /// `url+URL`
     Url(String),
-    /// `well-known+URL`, of a site that lists its skills.
+    /// `well-known+URL` of a site that lists its skills.
     WellKnown(String),
-    /// `adopted+relative`, and `#origin` if it is known: it was found in an agent's folder, and
-    /// that folder is the only place from which it can be had exactly like this.
+    /// `adopted+relative`, followed by `#origin` if it is known. The skill was found in an agent's
+    /// folder, and these exact files exist nowhere else.
     Adopted {
-        /// The folder, from that of the lock.
+        /// The folder, relative to that of the lock.
         path: String,
-        /// Where another tool had it from, such as `clawhub:pdf@1.2.0`.
+        /// The source from which another tool installed it, such as `clawhub:pdf@1.2.0`.
         from: Option<String>,
     },
 }
 
 impl LockedSource {
-    /// Whether an adopted skill is from where Savoir cannot fetch anything yet.
+    /// Whether it is an adopted skill from a source that Savoir cannot fetch from.
     pub fn is_out_of_reach(&self) -> bool {
         let Self::Adopted { from: Some(from), .. } = self else { return false };
         ["clawhub:", "npm:"].iter().any(|kind| from.starts_with(kind))
     }
 
-    /// Who had an adopted skill from where, for people.
+    /// Describes where an adopted skill came from.
     pub fn adopted_from(&self) -> Option<String> {
         let Self::Adopted { from: Some(from), .. } = self else { return None };
         Some(match from.split_once(':') {
@@ -70,7 +70,7 @@ impl fmt::Display for LockedSource {
 }
 
 impl LockedSource {
-    /// From a registry.
+    /// Creates the source of a skill in a registry.
     pub fn registry(address: &str, name: &Name) -> Self {
         Self::Registry(match name.namespace() {
             Some(_) => format!("{address}#{name}"),
@@ -78,7 +78,7 @@ impl LockedSource {
         })
     }
 
-    /// The registry that a skill came from, and its whole name there; `installed` is that of its
+    /// Returns the registry of a skill and its full name there. `installed` is the name of its
     /// folder.
     pub fn published<'a>(&'a self, installed: &'a str) -> Option<(&'a str, &'a str)> {
         let Self::Registry(text) = self else { return None };
@@ -86,19 +86,19 @@ impl LockedSource {
     }
 }
 
-/// Why a text is no source.
+/// Why a text is not a source.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SourceProblem {
-    /// It begins with no kind of source.
+    /// The prefix is not a known kind of source.
     #[error("`{0}` is not a source such as registry+https://skills.example.com")]
     Kind(String),
-    /// It is a path of one machine.
+    /// The path is absolute, so it is only valid on one machine.
     #[error("`{0}` is a path of one machine, and a lock is for all")]
     Absolute(String),
-    /// No commit follows the address.
+    /// The commit is missing.
     #[error("`{0}` has no commit of 40 or 64 hexadecimal digits")]
     Commit(String),
-    /// The folder leads out of the repository.
+    /// The path leads out of the repository.
     #[error("`{0}` is not a folder of a repository")]
     Folder(String),
 }
@@ -115,7 +115,7 @@ impl FromStr for LockedSource {
         if is_absolute(rest) {
             return Err(SourceProblem::Absolute(rest.to_owned()));
         }
-        // Paths are decoded when they are read.
+        // Check the decoded path, because that is what will be used.
         if matches!(kind, "path" | "adopted") && is_absolute(&decode(rest)) {
             return Err(SourceProblem::Absolute(rest.to_owned()));
         }
@@ -136,7 +136,7 @@ impl FromStr for LockedSource {
     }
 }
 
-/// The last `#` is ours: the fragment of an address means nothing to git.
+/// Splits at the last `#`, because git addresses have no fragment.
 fn git(text: &str) -> Result<LockedSource, SourceProblem> {
     let no_commit = || SourceProblem::Commit(text.to_owned());
     let (url, rest) = text.rsplit_once('#').ok_or_else(no_commit)?;

@@ -1,4 +1,4 @@
-//! What is written is read again, and nothing else is.
+//! Tests that locks are read back as written, and that invalid ones are rejected.
 
 use proptest::prelude::*;
 use savoir_skill::version::VersionRange;
@@ -95,7 +95,7 @@ fn unknown_fields_are_kept() {
         "name = \"notes\"\n",
         "name = \"notes\"\nseen = 2026-11-15\n[skill.deep]\nx = \"y\"\n[[skill.more]]\nz = 1\n",
     );
-    // Keys below a header belong to it, so that the rest of the entry moves above.
+    // Keys after a table header belong to it, so move the rest of the entry above the header.
     let (head, rest) = text.split_once("seen").unwrap();
     let (seen, rest) = rest.split_once("version = \"0.0.0\"").unwrap();
     let (own, rest) = rest.split_once("\n\n").unwrap();
@@ -110,9 +110,9 @@ fn unknown_fields_are_kept() {
     ] {
         assert!(written.contains(part), "{part} is not in\n{written}");
     }
-    let mut anew = sample();
-    anew.copy_unknown_fields(&lock);
-    assert_eq!(anew.to_string(), written);
+    let mut created = sample();
+    created.copy_unknown_fields(&lock);
+    assert_eq!(created.to_string(), written);
     assert_eq!(Lock::parse(FILE, &written).unwrap().to_string(), written);
 }
 
@@ -171,7 +171,7 @@ fn added_capabilities_name_the_skill() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
+    /// Replaces a part of a valid file by arbitrary text. The parser must not panic.
     #[test]
     fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,

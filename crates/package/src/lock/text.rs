@@ -6,7 +6,7 @@ use toml_edit::Value;
 
 use super::{Extra, FORMAT, Lock, LockedSkill};
 
-/// Longest list that stands on one line, in characters.
+/// Maximum length of a list on one line, in characters.
 const MAX_LINE_WIDTH: usize = 80;
 
 impl fmt::Display for Lock {
@@ -58,7 +58,7 @@ fn line(f: &mut fmt::Formatter<'_>, key: &str, text: &str) -> fmt::Result {
     writeln!(f, "{key} = {}", Value::from(text))
 }
 
-/// A list, left out if it is empty; a long one has a line for each entry.
+/// Writes a list; nothing if it is empty. A long list has one line per entry.
 fn list(f: &mut fmt::Formatter<'_>, key: &str, texts: &[String]) -> fmt::Result {
     if texts.is_empty() {
         return Ok(());

@@ -5,7 +5,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 use super::{Manifest, Revision, SkillRequirement, check_name};
 use crate::text_file::{ContentError, Text};
 
-/// The text with a skill added, or with the one of that name changed.
+/// Adds or replaces a skill.
 pub fn add_skill(
     file: &str,
     text: &str,
@@ -15,7 +15,7 @@ pub fn add_skill(
     add_skills(file, text, [(name, requirement)])
 }
 
-/// As [`add_skill`], for many at once.
+/// Like [`add_skill`], for several skills.
 pub fn add_skills<'a>(
     file: &str,
     text: &str,
@@ -41,7 +41,7 @@ pub fn add_skills<'a>(
     check_and_write(file, text, &document)
 }
 
-/// The text without a skill; nothing if it has none of that name.
+/// Removes a skill; returns `None` if it is not in the text.
 pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>, ContentError> {
     let mut document = read(file, text)?;
     let skills = document.get_mut("skills").and_then(Item::as_table_like_mut);
@@ -51,11 +51,11 @@ pub fn remove_skill(file: &str, text: &str, name: &str) -> Result<Option<String>
     check_and_write(file, text, &document).map(Some)
 }
 
-/// The text with a list of agents, unless it has one.
+/// Adds the list of agents, unless there is one.
 pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, ContentError> {
     let mut document = read(file, text)?;
     if text.starts_with("[skills]") && !document.contains_key("agents") {
-        // People add skills at the end of the file.
+        // Insert the list before `[skills]`, because users add skills at the end of the file.
         let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let list = Value::Array(ids.iter().collect());
         let text = format!("[agents]{line_end}use = {list}{line_end}{line_end}{text}");
@@ -73,7 +73,8 @@ pub fn set_agents(file: &str, text: &str, ids: &[String]) -> Result<String, Cont
     check_and_write(file, text, &document)
 }
 
-/// Only what can be read is changed, so that a change is never to blame for what was wrong before.
+/// Parses the text and checks that it is valid, so that an edit is never blamed for an existing
+/// error.
 fn read(file: &str, text: &str) -> Result<DocumentMut, ContentError> {
     Manifest::parse(file, text)?;
     text.parse().map_err(|error: toml_edit::TomlError| {
@@ -90,7 +91,7 @@ fn new_table(text: &str) -> Item {
     Item::Table(table)
 }
 
-/// Takes away the blank before the bracket, which would come to stand before a comma.
+/// Removes the space before the closing bracket, which would end up before a comma.
 fn remove_padding(table: &mut InlineTable) {
     let Some((_, last)) = table.iter_mut().last() else { return };
     let suffix = last.decor().suffix().and_then(|suffix| suffix.as_str());
@@ -103,7 +104,7 @@ fn is_sorted(skills: &dyn TableLike) -> bool {
     skills.iter().map(|(name, _)| name).is_sorted()
 }
 
-/// Sets a value; a comment behind the old one stays.
+/// Sets a value, and keeps the comment after the old one.
 fn insert_skill(skills: &mut dyn TableLike, name: &str, mut value: Value) {
     match skills.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -148,7 +149,7 @@ fn requirement_value(requirement: &SkillRequirement) -> Value {
     Value::InlineTable(members.into_iter().collect::<InlineTable>())
 }
 
-/// The changed text, with the line ends of the old one; what it says can be read again.
+/// Returns the new text with the line endings of the old one, after checking that it can be parsed.
 fn check_and_write(file: &str, old: &str, document: &DocumentMut) -> Result<String, ContentError> {
     let mut text = document.to_string();
     if old.contains("\r\n") {

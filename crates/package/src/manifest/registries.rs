@@ -1,36 +1,38 @@
-//! `[registries]`: where published skills come from.
+//! Parses `[registries]`: the registries of published skills.
 
 use super::{ContentError, Table, Value, table, unknown_key};
 use crate::registry::{PlainHttp, canonical, is_namespace};
 
-/// The registry that comes first wherever it stands.
+/// The registry with this name comes first, wherever it is in the file.
 const DEFAULT_NAME: &str = "default";
 
-/// A registry of skills.
+/// A configured registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registry {
-    /// What it is called here.
+    /// The name in the settings.
     pub name: String,
-    /// Its address, without a slash at its end.
+    /// The address, without a trailing slash.
     pub url: String,
-    /// The namespaces that belong to it, and to no other.
+    /// The namespaces that belong only to this registry.
     pub namespaces: Vec<String>,
-    /// Whether it is asked about namespaces of nobody, beside the first registry that owns none.
+    /// Whether to ask it about namespaces that belong to no registry, in addition to the first
+    /// registry that owns none.
     pub fallback: bool,
-    /// Whether it may be asked without encryption, which only a person can say.
+    /// Whether it may be contacted over unencrypted HTTP. Only the user's own settings may allow
+    /// that.
     pub plain: PlainHttp,
 }
 
-/// Who wrote a table.
+/// The author of a table, who decides which settings are allowed in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SettingsAuthor {
-    /// Who wrote the project, whom the person need not know.
+    /// The author of the project, whom the user may not know.
     Project,
-    /// The person who runs the program.
+    /// The user who runs the program.
     Person,
 }
 
-/// Reads the table `[registries]` of a person's own settings. Other tables are passed over.
+/// Parses the table `[registries]` of the user's settings. Other tables are ignored.
 pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, ContentError> {
     let document = table::parse(file, text)?;
     let Some(value) = document.root().get("registries") else { return Ok(Vec::new()) };
@@ -39,7 +41,7 @@ pub fn registries(file: &str, text: &str) -> Result<Vec<Registry>, ContentError>
 
 pub(super) fn read(table: Table<'_>, whose: SettingsAuthor) -> Result<Vec<Registry>, ContentError> {
     let mut entries: Vec<(&str, usize, Value<'_>)> = table.entries().collect();
-    // As they stand in the file.
+    // Sort by position in the file, the default registry first.
     entries.sort_by_key(|(name, at, _)| (*name != DEFAULT_NAME, *at));
     let mut found: Vec<Registry> = Vec::new();
     for (name, at, value) in entries {
@@ -112,7 +114,7 @@ fn read_one(
     Ok(registry)
 }
 
-/// The registry to which a namespace belongs already.
+/// Returns the name of another registry that owns the namespace.
 fn owner<'a>(others: &'a [Registry], this: &'a Registry, namespace: &str) -> Option<&'a str> {
     let mut all = others.iter().chain([this]);
     let owner = all.find(|one| one.namespaces.iter().any(|known| known == namespace))?;
@@ -123,13 +125,13 @@ fn url(value: Value<'_>) -> Result<String, ContentError> {
     canonical(value.string("an address")?).map_err(|error| value.content_error(error.to_string()))
 }
 
-/// Whether something can be the name of a registry: it is never mistaken for an address.
+/// Whether a text can be the name of a registry, and cannot be mistaken for an address.
 fn is_registry_name(name: &str) -> bool {
     let sign = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(sign)
 }
 
-/// The registry of one skill: the name of one, or an address.
+/// Parses the registry of one skill: a name or an address.
 pub(super) fn reference(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("the name of a registry, or its address")?;
     if !is_registry_name(text) {
@@ -138,7 +140,7 @@ pub(super) fn reference(value: Value<'_>) -> Result<String, ContentError> {
     Ok(text.to_owned())
 }
 
-/// A namespace.
+/// Parses a namespace.
 pub(super) fn namespace(value: Value<'_>) -> Result<String, ContentError> {
     let text = value.string("a namespace")?;
     if !is_namespace(text) {

@@ -1,4 +1,4 @@
-//! What the file can say, what it cannot, and how it is changed.
+//! Tests that `savoir.toml` is parsed and edited, and that errors are reported.
 
 use proptest::prelude::*;
 
@@ -241,7 +241,7 @@ fn missing_file_is_none() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A part of a good file is replaced by anything: the rest is read, or refused with a place.
+    /// Replaces a part of a valid file by arbitrary text. The parser must not panic.
     #[test]
     fn arbitrary_files_do_not_panic(
         start in 0..1000_usize,

@@ -11,30 +11,25 @@ use crate::{
     path::{self, PathProblem},
 };
 
-/// Names that a handler without a function is tried under, after the name of its action. A running
-/// action is looked for in the same way.
+/// Function names that are tried after the name of the action if a handler names no function.
+/// Running an action tries the same names.
 const USUAL_FUNCTION_NAMES: [&str; 3] = ["handler", "main", "run"];
 
-/// A tool and what calling it does.
+/// A tool and the call that it makes.
 pub(super) struct HandlerCall<'a> {
     pub(super) tool: &'a MigratedTool,
     pub(super) target: Target,
 }
 
-/// What calling a tool does.
+/// The target of a call.
 pub(super) enum Target {
-    /// It calls a function of a file of the skill.
-    Function {
-        /// The file.
-        path: String,
-        /// The function.
-        name: String,
-    },
-    /// It fails with this sentence.
+    /// A function in a file of the skill.
+    Function { path: String, name: String },
+    /// No function was found; the tool fails with this message.
     Nothing(String),
 }
 
-/// Where a `tools.py` of the source goes when GAIA needs its name.
+/// Returns the new name of a `tools.py` of the source, if GAIA needs that name.
 pub(super) fn moved_tools(files: &[(String, File)]) -> Option<(String, String)> {
     let has = |name: &str| files.iter().find(|(path, _)| path.eq_ignore_ascii_case(name));
     let (from, _) = has(TOOLS_FILE)?;
@@ -44,7 +39,7 @@ pub(super) fn moved_tools(files: &[(String, File)]) -> Option<(String, String)> 
     Some((from.clone(), names.find(free)?))
 }
 
-/// Finds the function of every tool. A path that leaves the skill is refused.
+/// Finds the function of every tool. A path that leads out of the skill is rejected.
 pub(super) fn resolve<'a>(
     tools: &'a [MigratedTool],
     tree: &Tree,
@@ -111,7 +106,7 @@ impl HandlerSearch<'_, '_> {
         names.find(|name| module.function(name).is_some())
     }
 
-    /// Says what the function takes and the action does not give, or the other way round.
+    /// Reports parameters that the function requires and the action lacks, and vice versa.
     fn compare_parameters(&mut self, function: &Function) {
         let name = &function.name;
         let takes = |argument: &String| function.parameters.iter().any(|one| one.name == *argument);
@@ -145,7 +140,7 @@ impl HandlerSearch<'_, '_> {
     }
 }
 
-/// `path:function` or `path#function`, the function being optional.
+/// Splits `path:function` or `path#function`; the function is optional.
 fn split(handler: &str) -> (&str, &str) {
     let split = handler.rsplit_once([':', '#']).filter(|(path, _)| !path.is_empty());
     let (path, function) = split.unwrap_or((handler, ""));

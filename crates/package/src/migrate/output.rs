@@ -10,14 +10,14 @@ use tempfile::TempDir;
 use super::{ExistingOutput, MigrationBlocker, SKILL_FILE};
 use crate::Tree;
 
-/// A result that is written and not yet in its place.
+/// A result in a staging folder.
 pub(super) struct StagedSkill {
     staging: TempDir,
     folder: PathBuf,
 }
 
 impl StagedSkill {
-    /// Beside its place, so that moving it there is one step.
+    /// Writes to a staging folder beside the target, so that it can be renamed.
     pub(super) fn write_beside(tree: &Tree, target: &Path) -> Result<Self, MigrationBlocker> {
         let output = target.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(output).map_err(|error| io_blocker(output, &error))?;
@@ -26,13 +26,13 @@ impl StagedSkill {
         Self::write(tree, staging.map_err(|error| io_blocker(output, &error))?, Path::new(name))
     }
 
-    /// Where nobody sees it.
+    /// Writes to a temporary folder, for a dry run.
     pub(super) fn write_to_temp(tree: &Tree, name: &str) -> Result<Self, MigrationBlocker> {
         let staging = tempfile::tempdir().map_err(|error| io_blocker(Path::new(name), &error))?;
         Self::write(tree, staging, Path::new(name))
     }
 
-    /// A folder has the name of its skill, which rules look at.
+    /// The folder gets the name of the skill, because some rules check it.
     fn write(tree: &Tree, staging: TempDir, name: &Path) -> Result<Self, MigrationBlocker> {
         let folder = staging.path().join(name);
         tree.write(&folder)?;
@@ -43,7 +43,7 @@ impl StagedSkill {
         &self.folder
     }
 
-    /// Moves it into its place; what was there goes only when that worked.
+    /// Renames the folder to the target, and deletes an existing one afterwards.
     pub(super) fn move_to(self, target: &Path) -> Result<(), MigrationBlocker> {
         let fail = |error: io::Error| io_blocker(target, &error);
         if fs::symlink_metadata(target).is_err() {
@@ -52,14 +52,14 @@ impl StagedSkill {
         let old = self.staging.path().join(".old");
         fs::rename(target, &old).map_err(fail)?;
         fs::rename(&self.folder, target).map_err(|error| {
-            // The old one is better than none; if it cannot return either, the first reason counts.
+            // Restore the old folder; report the first error.
             let _ = fs::rename(&old, target);
             fail(error)
         })
     }
 }
 
-/// Whether a result may be put somewhere.
+/// Checks whether the result may be written to a path.
 pub(super) fn check_target(
     target: &Path,
     source: Option<&Path>,
@@ -88,7 +88,7 @@ pub(super) fn check_target(
     }
 }
 
-/// Whether a path that need not exist yet lies inside a folder, or is that folder.
+/// Whether a path, which need not exist, is a folder or inside it.
 pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = absolute.ancestors().find_map(|ancestor| {
@@ -99,6 +99,6 @@ pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
 }
 
 fn io_blocker(path: &Path, error: &io::Error) -> MigrationBlocker {
-    // The kind alone: the message would name a temporary file.
+    // Only the kind of the error: its message would contain the path of a temporary file.
     MigrationBlocker::new("io", format!("{} cannot be written: {}", path.display(), error.kind()))
 }

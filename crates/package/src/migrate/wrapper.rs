@@ -1,7 +1,7 @@
-//! `tools.py`: one function for each action, which calls its handler.
+//! Generates `tools.py` with a function for each action that calls its handler.
 //!
-//! Whatever comes from the skill goes into the code as a literal of plain ASCII, so that no text
-//! can end it. Names were made for Python before.
+//! All texts from the skill are written as ASCII literals, so that none can inject code. Names were
+//! converted to Python identifiers before.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ def _call(path, function, arguments, optional):
     return getattr(_load(path), function)(**arguments)
 "#;
 
-/// Writes the module.
+/// Generates the module.
 pub(super) fn write(calls: &[HandlerCall<'_>]) -> String {
     let functions = calls.iter().map(function);
     std::iter::once(MODULE_HEADER.to_owned()).chain(functions).collect()
@@ -61,7 +61,7 @@ pub(super) fn write(calls: &[HandlerCall<'_>]) -> String {
 
 fn function(call: &HandlerCall<'_>) -> String {
     let tool = &call.tool.tool;
-    // Python wants parameters without a default first.
+    // Python requires parameters without default to come first.
     let (needed, others): (Vec<&Parameter>, Vec<&Parameter>) =
         tool.parameters.iter().partition(|parameter| parameter.required);
     let parameters: Vec<String> = needed.into_iter().chain(others).map(parameter).collect();
@@ -104,11 +104,11 @@ fn parameter(parameter: &Parameter) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ArgumentPresence {
     Always,
-    /// Only with a value: the handler may have a default of its own.
+    /// Only if it has a value, because the handler may have its own default.
     Perhaps,
 }
 
-/// The arguments under the names that the handler knows.
+/// Formats the arguments with the handler's parameter names.
 fn arguments(call: &HandlerCall<'_>, when: ArgumentPresence) -> String {
     let parameters = call.tool.tool.parameters.iter().zip(&call.tool.arguments);
     let pairs: Vec<String> = parameters
@@ -121,7 +121,7 @@ fn arguments(call: &HandlerCall<'_>, when: ArgumentPresence) -> String {
     format!("{{{}}}", pairs.join(", "))
 }
 
-/// A value as a literal of Python.
+/// Formats a value as a Python literal.
 fn literal(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -141,13 +141,13 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// A docstring, in the usual quotes when nothing in it could end or change them.
+/// Formats a docstring; as a plain literal if the text contains quotes or escapes.
 fn docstring(text: &str) -> String {
     let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\');
     if text.chars().all(plain) { format!("\"\"\"{text}\"\"\"") } else { string(text) }
 }
 
-/// A text as a literal of Python, in one line of ASCII.
+/// Formats a text as a Python literal on one line of ASCII.
 fn string(text: &str) -> String {
     let mut literal = String::from("\"");
     for c in text.chars() {

@@ -1,5 +1,8 @@
 use super::*;
-use crate::trust::{Role, SignatureKind, Signer};
+use crate::trust::{
+    Role, SignatureKind, SignedStatement, Signer, TrustedKey,
+    evaluation::{EvaluatedHost, Evaluation, EvaluationVerdict},
+};
 
 fn policy(text: &str) -> Policy {
     let mut policy = Policy::default();
@@ -20,11 +23,12 @@ fn signed(key_id: &str, role: Option<Role>) -> Attestation {
     Attestation { signed: Some(signer.clone()), tier, signatures: vec![signer], ..<_>::default() }
 }
 
-/// What is said of a skill; empty if it is allowed.
+/// Returns the refusal of a skill; empty if it is allowed.
 fn said(policy: &Policy, name: &str, source: &str, attestation: &Attestation) -> String {
     let source: Option<LockedSource> =
         Some(source).filter(|text| !text.is_empty()).map(|text| text.parse().unwrap());
-    let facts = SkillFacts { name, source: source.as_ref(), tier: attestation.tier, attestation };
+    let tier = attestation.tier;
+    let facts = SkillFacts { name, source: source.as_ref(), tier, attestation, evaluations: &[] };
     match policy.check(&facts) {
         Ok(()) => String::new(),
         Err(refusal) => format!("{refusal}; hint: {}", refusal.hint),
@@ -66,7 +70,7 @@ fn only_allowed_sources() {
 }
 
 #[test]
-fn a_named_commit_may_be_of_a_fork() {
+fn policy_does_not_trust_explicit_commits() {
     let policy = policy("[policy]\nsources = [\"github:anthropics\"]\n");
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let source = format!("git+https://github.com/anthropics/skills?rev={commit}#{commit}:pdf");
@@ -75,7 +79,7 @@ fn a_named_commit_may_be_of_a_fork() {
 }
 
 #[test]
-fn local_folders_need_a_rule() {
+fn local_folders_need_a_policy_rule() {
     let policy = policy("[policy]\nsources = [\"github:anthropics\"]\n");
     let refused = said(&policy, "pdf", "", &Attestation::default());
     assert!(refused.contains("it comes from a folder of this machine"), "{refused}");
@@ -112,7 +116,7 @@ fn required_signers() {
 }
 
 #[test]
-fn later_files_tighten_and_never_loosen() {
+fn later_policy_files_only_tighten() {
     let mut both = policy("[policy]\nrequire = \"signed\"\nsources = [\"github:anthropics\"]\n");
     let project = "[skills]\nx = \"*\"\n[policy]\nsources = [\"github:evil\"]\ndeny = [\"zip\"]\n";
     both.add_text("savoir.toml", project, PolicyFile::Shared).unwrap();
@@ -125,7 +129,7 @@ fn later_files_tighten_and_never_loosen() {
 }
 
 #[test]
-fn mistakes_have_a_place_and_a_hint() {
+fn policy_errors_have_position_and_hint() {
     for (text, start) in [
         ("[policy]\nrequire = \"sigend\"\n", "p:2:11: `sigend` cannot be required"),
         ("[policy]\nrequire = true\n", "p:2:11: "),
@@ -147,11 +151,69 @@ fn mistakes_have_a_place_and_a_hint() {
 }
 
 #[test]
-fn files_that_are_missing_have_no_policy() {
+fn missing_file_has_no_policy() {
     let place = tempfile::tempdir().unwrap();
     let mut policy = Policy::default();
     let path = place.path().join("policy.toml");
     assert!(!policy.add_file(&path, PolicyFile::Alone).unwrap());
     std::fs::write(&path, "[policy]\nrequire = \"signed\"\n").unwrap();
     assert!(policy.add_file(&path, PolicyFile::Alone).unwrap() && !policy.is_empty());
+}
+
+#[test]
+fn evaluations_are_required() {
+    let policy = policy("[policy]\nrequire-eval = true\n");
+    assert!(policy.requires_evaluation() && !policy.is_empty());
+    assert!(!self::policy("[policy]\nrequire-eval = false\n").requires_evaluation());
+    let source: LockedSource = "registry+https://r.example/registry#acme/pdf".parse().unwrap();
+    let said = |verdict: Option<EvaluationVerdict>, is_trusted: bool| {
+        let found = verdict.map(|verdict| evaluation(verdict, is_trusted));
+        let facts = SkillFacts {
+            name: "pdf",
+            source: Some(&source),
+            tier: Tier::Experimental,
+            attestation: &Attestation::default(),
+            evaluations: found.as_slice(),
+        };
+        match policy.check(&facts) {
+            Ok(()) => String::new(),
+            Err(refusal) => format!("{refusal}; hint: {}", refusal.hint),
+        }
+    };
+    assert_eq!(said(Some(EvaluationVerdict::Pass), true), "");
+    let nobody = said(None, true);
+    assert!(nobody.contains("nobody attests") && nobody.contains("savoir eval"), "{nobody}");
+    let stranger = said(Some(EvaluationVerdict::Pass), false);
+    assert!(stranger.contains("trust none of the keys"), "{stranger}");
+    assert!(stranger.contains("--role evaluator") && stranger.contains("key-1"), "{stranger}");
+    let failed = said(Some(EvaluationVerdict::Fail), true);
+    assert!(failed.contains("the key key-1, which you trust, is: fail"), "{failed}");
+}
+
+fn evaluation(verdict: EvaluationVerdict, is_trusted: bool) -> SignedEvaluation {
+    let key = crate::trust::SigningKey::generate().unwrap().public_key();
+    let trusted =
+        TrustedKey { key, publisher: "Lab".to_owned(), role: Role::Evaluator, namespaces: None };
+    let signed = SignedStatement {
+        statement: serde_json::Value::Null,
+        kind: SignatureKind::Ed25519,
+        key_id: "key-1".to_owned(),
+        trusted: is_trusted.then_some(trusted),
+        checked: true,
+    };
+    let evaluation = Evaluation {
+        verdict,
+        uplift: None,
+        trials: 3,
+        all_trials: 6,
+        invalid_trials: 0,
+        host: EvaluatedHost::default(),
+        judge: None,
+        eval_set: String::new(),
+        harness: String::new(),
+        triggers: Vec::new(),
+        regressions: Vec::new(),
+        finished: String::new(),
+    };
+    SignedEvaluation { signed, evaluation }
 }

@@ -15,23 +15,23 @@ use url::Url;
 use super::Name;
 use crate::{limits::MAX_PACKAGE_INDEX_BYTES, text_file};
 
-/// What is known of one file of a registry.
+/// A cached file of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cached {
-    /// By which the registry knows whether it changed.
+    /// The `ETag` of the response.
     pub(super) etag: Option<String>,
-    /// Its text; nothing if the registry has no such file.
+    /// The text; `None` if the registry has no such file.
     pub(super) text: Option<String>,
 }
 
-/// The first line of a kept file.
+/// The first line of a cached file.
 #[derive(Serialize, Deserialize)]
 struct CacheHeader {
     etag: Option<String>,
     absent: bool,
 }
 
-/// A folder for one registry, and one for the archives of all.
+/// The cache: a folder per registry, and one folder for the archives of all registries.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     registry: PathBuf,
@@ -42,12 +42,13 @@ impl Cache {
     pub(super) fn new(cache: &Path, base: &Url) -> Self {
         let all = cache.join("registry");
         let host = base.host_str().unwrap_or_default();
-        // Two registries of one host are two folders; the name is only for people who look.
+        // The digest distinguishes several registries of one host; the host name is only for users
+        // who look into the folder.
         let folder = format!("{host}-{}", &sha256_hex(base.as_str().as_bytes())[..16]);
         Self { registry: all.join(folder), artifacts: all.join("artifacts") }
     }
 
-    /// What is kept of the index of a skill.
+    /// Returns the cached index of a skill.
     pub(super) fn index(&self, name: &Name) -> Option<Cached> {
         read(&self.index_path(name))
     }
@@ -64,7 +65,7 @@ impl Cache {
         store_cached(&self.registry.join("config.json"), cached);
     }
 
-    /// An archive, if it is still what it was.
+    /// Returns a cached archive, if it still has its digest.
     pub(super) fn artifact(&self, sha256: &str) -> Option<Vec<u8>> {
         let bytes = fs::read(self.artifacts.join(sha256)).ok()?;
         (sha256_hex(&bytes) == sha256).then_some(bytes)
@@ -74,7 +75,7 @@ impl Cache {
         store_bytes(&self.artifacts.join(sha256), bytes);
     }
 
-    /// What is kept of the signatures of a version.
+    /// Returns the cached signatures of a version.
     pub(super) fn signatures(&self, name: &Name, version: &Version) -> Option<String> {
         read(&self.signatures_path(name, version))?.text
     }
@@ -84,12 +85,26 @@ impl Cache {
         store_cached(&self.signatures_path(name, version), &cached);
     }
 
+    /// The cached signed evaluations of a version.
+    pub(super) fn attestations(&self, name: &Name, version: &Version) -> Option<String> {
+        read(&self.version_path("attestations", name, version))?.text
+    }
+
+    pub(super) fn store_attestations(&self, name: &Name, version: &Version, text: &str) {
+        let cached = Cached { etag: None, text: Some(text.to_owned()) };
+        store_cached(&self.version_path("attestations", name, version), &cached);
+    }
+
     fn signatures_path(&self, name: &Name, version: &Version) -> PathBuf {
-        let folder = self.registry.join("signatures").join(name.namespace().unwrap_or("_"));
+        self.version_path("signatures", name, version)
+    }
+
+    fn version_path(&self, kind: &str, name: &Name, version: &Version) -> PathBuf {
+        let folder = self.registry.join(kind).join(name.namespace().unwrap_or("_"));
         folder.join(name.last()).join(version.to_string())
     }
 
-    /// A name that stands alone lies beside those of namespaces, where none can be called `_`.
+    /// Skills without a namespace are in the folder `_`, which is not a valid namespace.
     fn index_path(&self, name: &Name) -> PathBuf {
         let folder = self.registry.join("index").join(name.namespace().unwrap_or("_"));
         folder.join(name.last())
@@ -97,7 +112,7 @@ impl Cache {
 }
 
 fn read(path: &Path) -> Option<Cached> {
-    // What is damaged is as good as missing.
+    // Damaged files count as missing.
     let text = text_file::read(path, MAX_PACKAGE_INDEX_BYTES + 1024).ok()??;
     let (head, text) = text.split_once('\n')?;
     let CacheHeader { etag, absent } = serde_json::from_str(head).ok()?;
@@ -112,14 +127,14 @@ fn store_cached(path: &Path, cached: &Cached) {
     store_bytes(path, &bytes);
 }
 
-/// Keeps a file. Whoever cannot keep anything asks more often, and that is all.
+/// Writes a file to the cache. Errors are ignored: they only cause more requests.
 fn store_bytes(path: &Path, bytes: &[u8]) {
     if let Err(error) = write(path, bytes) {
         tracing::debug!(path = %path.display(), %error, "nothing was kept");
     }
 }
 
-/// Writes a file: whoever reads it sees all of it or nothing.
+/// Writes a file atomically.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

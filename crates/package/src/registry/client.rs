@@ -380,11 +380,11 @@ pub(crate) fn cached_index_line(
     let (address, name) = locked.source.published(installed)?;
     let (base, name) = (parse_address(address).ok()?, Name::parse(name).ok()?);
     let text = Cache::new(cache, &base).index(&name)?.text?;
-    let is_it = |line: &IndexLine| {
+    let is_locked_version = |line: &IndexLine| {
         line.name == name && line.version == locked.version && line.integrity == locked.integrity
     };
     Lines::of(&text).find_map(|(_, reading)| match reading {
-        ParsedLine::Version(line, _) if is_it(&line) => Some(*line),
+        ParsedLine::Version(line, _) if is_locked_version(&line) => Some(*line),
         _ => None,
     })
 }

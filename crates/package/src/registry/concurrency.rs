@@ -7,10 +7,10 @@ use std::{
 
 use tokio::task::{JoinSet, spawn_blocking};
 
-/// How many files are asked for at once: enough to fill a line, and no burden to a server.
+/// Maximum concurrent requests: enough to use the bandwidth without overloading a server.
 pub(super) const MAX_CONCURRENT: usize = 16;
 
-/// Does something with each of some things, a few at a time, in no order. The first error ends it.
+/// Runs a task for each item, a limited number at a time, in any order. Stops at the first error.
 pub(super) async fn run_concurrently<T, R, E, F>(
     things: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
@@ -39,12 +39,12 @@ where
     Ok(done)
 }
 
-/// Does something that takes the processor for a while, where it blocks nobody.
+/// Runs CPU-bound work on a blocking thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-        // The program ends, and nobody waits for this any more.
+        // The runtime is shutting down, so nothing waits for the result.
         Err(_) => pending().await,
     }
 }

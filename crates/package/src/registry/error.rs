@@ -333,7 +333,7 @@ fn quoted_names(names: &[Name]) -> String {
 }
 
 fn refusal_message(address: &str, status: u16, message: Option<&str>) -> String {
-    let way_out = match status {
+    let hint = match status {
         401 => "; log in with `savoir login`",
         429 => "; wait a little and try again",
         500.. => "; the registry has a problem: try again later",
@@ -341,7 +341,7 @@ fn refusal_message(address: &str, status: u16, message: Option<&str>) -> String 
     };
     let message = message.map(|message| message.trim_end_matches('.').to_owned());
     let message = message.unwrap_or_else(|| format!("it answers {status}"));
-    format!("`{address}` refuses: {message}{way_out}")
+    format!("`{address}` refuses: {message}{hint}")
 }
 
 /// Maximum number of findings of one refusal.

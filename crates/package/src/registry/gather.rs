@@ -3,7 +3,7 @@
 mod index;
 mod inputs;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use savoir_skill::version::VersionRange;
 use semver::Version;
@@ -16,14 +16,14 @@ use super::{
     error::printable,
     known_packages::UnansweredLookup,
     registries::{Lookup, check_integrity},
-    wire::IndexLine,
+    wire::{Attestations, IndexLine},
 };
 use crate::{
     Tree,
     install::{CheckedSkill, FetchReason, FetchedSkill, State},
     lock::LockedSource,
     resolve::{self, Request, Resolution, ResolveError, Update, resolve},
-    trust::Tier,
+    trust::{Tier, TrustStore},
 };
 
 /// The inputs of [`gather`]: installed, newly fetched and requested skills.
@@ -37,12 +37,14 @@ pub struct GatherRequest<'a> {
     pub asked: Vec<RequestedSkill>,
     /// The installed skills whose version may change, by the names of their folders.
     pub update: Update,
+    /// The keys whose evaluations are fetched if a version has many.
+    pub trust: Option<&'a TrustStore>,
 }
 
 impl<'a> GatherRequest<'a> {
     /// A request for the skills of `savoir.toml` only.
     pub fn new(state: &'a State) -> Self {
-        Self { state, arrived: &[], asked: Vec::new(), update: Update::Nothing }
+        Self { state, arrived: &[], asked: Vec::new(), update: Update::Nothing, trust: None }
     }
 }
 
@@ -66,6 +68,9 @@ pub struct GatheredSkills {
     /// only a claim: Savoir uses the tier that the signatures attest under the keys that the user
     /// trusts.
     pub registry_tiers: BTreeMap<String, Tier>,
+    /// The signed evaluations that the registry has of each fetched skill, by the name of its
+    /// folder. They are not checked.
+    pub attestations: BTreeMap<String, Attestations>,
     /// Notes about the chosen versions to show to the user.
     pub notes: Vec<GatherNote>,
     /// All chosen versions, by the names under which they are published.
@@ -103,6 +108,13 @@ pub enum GatherNote {
         registry: String,
         /// The skills that the registry was asked about.
         names: Vec<String>,
+        /// The reason why the request failed.
+        why: String,
+    },
+    /// The signed evaluations of a version could not be fetched.
+    NoEvaluations {
+        name: String,
+        version: Version,
         /// The reason why the request failed.
         why: String,
     },
@@ -174,11 +186,24 @@ pub async fn gather(
     check_folders_differ(&resolution)?;
     check_dependency_registries(&registries, &index, &resolution).await?;
     let lines = versions_to_fetch(&registries, &index, &resolution)?;
-    let mut trees = fetch_versions(&registries, lines).await?;
+    let trust = Arc::new(request.trust.cloned().unwrap_or_default());
+    let mut trees = fetch_versions(&registries, lines, &trust).await?;
+    let mut notes = collect_notes(&index, &resolution);
     let (mut arrivals, mut registry_tiers) = (Vec::new(), BTreeMap::new());
+    let mut attestations = BTreeMap::new();
     for name in &resolution.order {
-        if let Some((line, at, tree)) = trees.remove(name) {
+        if let Some((line, at, tree, attested)) = trees.remove(name) {
             registry_tiers.insert(line.name.last().to_owned(), line.earned());
+            match attested {
+                Ok(attested) => {
+                    attestations.insert(line.name.last().to_owned(), attested);
+                }
+                Err(error) => notes.push(GatherNote::NoEvaluations {
+                    name: line.name.to_string(),
+                    version: line.version.clone(),
+                    why: error.to_string(),
+                }),
+            }
             arrivals.push(FetchedSkill {
                 tree,
                 called: line.name.last().to_owned(),
@@ -188,8 +213,7 @@ pub async fn gather(
             });
         }
     }
-    let notes = collect_notes(&index, &resolution);
-    Ok(GatheredSkills { arrivals, registry_tiers, notes, resolution })
+    Ok(GatheredSkills { arrivals, registry_tiers, attestations, notes, resolution })
 }
 
 fn choose_versions(
@@ -339,17 +363,21 @@ fn not_published_error(
     }
 }
 
-type FetchedVersions = BTreeMap<String, (IndexLine, usize, Tree)>;
+/// A version works without its evaluations, so that an error of these is not one of the version.
+type FetchedEvaluations = Result<Attestations, RegistryError>;
+type FetchedVersions = BTreeMap<String, (IndexLine, usize, Tree, FetchedEvaluations)>;
 
 async fn fetch_versions(
     registries: &Registries,
     lines: Vec<VersionAndRegistry>,
+    trust: &Arc<TrustStore>,
 ) -> Result<FetchedVersions, RegistryError> {
     let fetched = run_concurrently(lines, |(line, at)| {
-        let client = registries.at(at).clone();
+        let (client, trust) = (registries.at(at).clone(), Arc::clone(trust));
         async move {
             let tree = client.download_signed(&line).await?;
-            Ok::<_, RegistryError>((line.name.to_string(), (line, at, tree)))
+            let attestations = client.attestations_of(&line, &trust).await;
+            Ok::<_, RegistryError>((line.name.to_string(), (line, at, tree, attestations)))
         }
     });
     Ok(fetched.await?.into_iter().collect())

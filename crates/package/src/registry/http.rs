@@ -21,12 +21,11 @@ use crate::{
     },
 };
 
-/// Maximum bytes that are read of an error response.
+/// Maximum bytes of an error response that are read.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 /// Longer `ETag`s are not cached.
 const MAX_ETAG_BYTES: usize = 256;
 
-/// A request to a registry.
 pub(super) struct RegistryRequest {
     method: Method,
     url: Url,
@@ -150,7 +149,6 @@ pub(super) enum RegistryResponse {
     Missing(Option<Box<Url>>),
 }
 
-/// The body of a response.
 pub(super) struct ResponseBody {
     pub(super) bytes: Vec<u8>,
     pub(super) etag: Option<String>,
@@ -158,7 +156,6 @@ pub(super) struct ResponseBody {
     pub(super) reach: Reach,
 }
 
-/// The connection to one registry.
 pub(super) struct RegistryConnection {
     pub(super) settings: Settings,
     pub(super) http: Arc<Http>,

@@ -194,7 +194,7 @@ async fn copy_index(
     copied: &mut MirrorReport,
 ) -> Result<String, RegistryError> {
     let older = folder.copy_index(name)?;
-    let (older, told) = (version_lines(&older), taken_down_lines(&older));
+    let (older, takedowns) = (version_lines(&older), taken_down_lines(&older));
     let mut memory = CopiedVersions::read(folder, name, older.values().map(|(line, _)| &**line))?;
     let mut lines: Vec<(Version, String)> = Vec::new();
     for (_, reading) in Lines::of(text) {
@@ -207,11 +207,11 @@ async fn copy_index(
             ParsedLine::Unusable(_) | ParsedLine::Broken(_) => continue,
         };
         let number = without_build_metadata(&line.version);
-        let was_told = told.get(&number).copied();
+        let known_takedown = takedowns.get(&number).copied();
         let kept = older.get(&number).map(|(_, text)| *text);
         let returned = || {
             let of = Box::new(Release::new(&line.name, &line.version, client.address()));
-            was_told.map(|_| RegistryError::ReturnedCopy { of })
+            known_takedown.map(|_| RegistryError::ReturnedCopy { of })
         };
         let outcome = match memory.changed_error(client, &line).or_else(returned) {
             // A version never changes: the copy keeps its line, and a version that was taken down
@@ -243,7 +243,7 @@ async fn copy_index(
         insert_line(&mut lines, version, dropped_line(client, line, text, copied));
         copied.versions += 1;
     }
-    for (version, text) in told {
+    for (version, text) in takedowns {
         if !lines.iter().any(|(other, _)| *other == version) {
             insert_line(&mut lines, &version, text.to_owned());
         }
@@ -326,8 +326,9 @@ fn error_of_one_skill(error: RegistryError) -> Result<RegistryError, RegistryErr
     if matches!(error, RegistryError::Io { .. }) { Err(error) } else { Ok(error) }
 }
 
-/// Copies the archive of a version, and the signatures that its registry has for it. The signatures
-/// are written to the path of the API, so that clients use the same address for a mirror.
+/// Copies the archive of a version, and the signatures and signed evaluations that its registry has
+/// for it. Both are written to the paths of the API, so that clients use the same addresses for a
+/// mirror.
 async fn copy_files(
     client: &Client,
     folder: &MirrorFolder,
@@ -335,12 +336,26 @@ async fn copy_files(
     copied: &mut MirrorReport,
 ) -> Result<(), RegistryError> {
     copy_artifact(client, folder, line, copied).await?;
+    let path = |what| format!("api/v1/skills/{}/{}/{what}", line.name, line.version);
+    if line.attestations > 0 {
+        match client.attestations(&line.name, &line.version, &[]).await {
+            Ok(attestations) => {
+                let text = serde_json::to_vec(&attestations).unwrap_or_default();
+                folder.write(&path("attestations"), &text)?;
+            }
+            // The skill works without its evaluations.
+            Err(error) => {
+                let (name, version) = (line.name.clone(), Some(line.version.clone()));
+                copied.failed.push(MirrorFailure { name, version, error });
+            }
+        }
+    }
     if line.earned() == Tier::Experimental {
         return Ok(());
     }
     let signatures = client.signatures(&line.name, &line.version).await?;
     let text = serde_json::to_vec(&signatures).unwrap_or_default();
-    folder.write(&format!("api/v1/skills/{}/{}/signatures", line.name, line.version), &text)
+    folder.write(&path("signatures"), &text)
 }
 
 async fn copy_artifact(
@@ -353,7 +368,7 @@ async fn copy_artifact(
     if folder.has(&path, line) {
         return Ok(());
     }
-    // Whoever copies everything does not want it twice.
+    // Do not fill the cache with a second copy of every archive.
     let bytes = match client.cached_artifact(line)? {
         Some(bytes) => bytes,
         None => client.download_artifact(line).await?,

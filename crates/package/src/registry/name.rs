@@ -7,22 +7,22 @@ use semver::Version;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use thiserror::Error;
 
-/// Longest part of a name, in bytes.
+/// Maximum length of a part of a name, in bytes.
 const MAX_PART_BYTES: usize = 64;
-/// Words that mean something else in addresses.
+/// Names that have a meaning in URLs.
 const RESERVED_NAMES: [&str; 3] = ["download", "versions", "index"];
-/// Whose prose is that nobody put a name on.
+/// The namespace of texts without frontmatter and without a chosen namespace.
 const ANONYMOUS_NAMESPACE: &str = "anon";
 
-/// The name of a published skill: `pdf`, or `acme/pdf` in the namespace `acme`. It is safe in
-/// addresses and as a path.
+/// The name of a published skill: `pdf`, or `acme/pdf` in the namespace `acme`. It is safe in URLs
+/// and as a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     namespace: Option<Box<str>>,
     last: Box<str>,
 }
 
-/// Why a text is no name of a published skill.
+/// A text is not the name of a published skill.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{}` cannot be the name of a published skill: {why}; write `name` or `namespace/name` with \
@@ -38,14 +38,14 @@ impl NameError {
         Self { text: name.to_string(), why: "registries need this name themselves" }
     }
 
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         "invalid_name"
     }
 }
 
 impl Name {
-    /// Reads `name` or `namespace/name`.
+    /// Parses `name` or `namespace/name`.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         match text.split_once('/') {
             Some((namespace, last)) => Self::new(Some(namespace), last),
@@ -53,11 +53,11 @@ impl Name {
         }
     }
 
-    /// A name of a namespace, or one that stands alone.
+    /// Creates a name with an optional namespace.
     pub fn new(namespace: Option<&str>, last: &str) -> Result<Self, NameError> {
         let refused = |why| {
             let text = namespace.map_or_else(|| last.to_owned(), |first| format!("{first}/{last}"));
-            // Nobody reads more of it.
+            // Errors show only the start of a long text.
             NameError { text: text.chars().take(2 * MAX_PART_BYTES).collect(), why }
         };
         for part in namespace.into_iter().chain([last]) {
@@ -66,34 +66,33 @@ impl Name {
         Ok(Self { namespace: namespace.map(Into::into), last: last.into() })
     }
 
-    /// Whose it is, if it has a namespace.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The name without its namespace, which is that of its folder.
+    /// The name without namespace, which is also the name of its folder.
     pub fn last(&self) -> &str {
         &self.last
     }
 
-    /// What one registry owns: the namespace; a name that stands alone is one of its own.
+    /// The unit that belongs to one registry: the namespace, or the name if there is none.
     pub fn owner(&self) -> &str {
         self.namespace().unwrap_or(&self.last)
     }
 
-    /// Whether it is prose that nobody put a name on: the registry counts its versions.
+    /// Whether it is in the namespace `anon`, in which the registry assigns the versions.
     pub fn is_anonymous(&self) -> bool {
         self.namespace() == Some(ANONYMOUS_NAMESPACE)
     }
 
-    /// The prefix that only some may use, if the name or its namespace begins with one.
+    /// The reserved prefix, if the name or its namespace has one.
     pub fn reserved_prefix(&self) -> Option<&'static str> {
         reserved_prefix(self.owner())
     }
 
-    /// Where it is in an index: the first two letters of its last part, and the name. Where the
-    /// namespace begins with the same letters, `_` follows them: `ac/acme` is a file, so nothing lies
-    /// below it.
+    /// The path in an index: the first two letters of the last part, and the name. If the namespace
+    /// starts with the same letters, `_` is added: the skill `acme` is the file `ac/acme`, so that
+    /// there can be no folder of that name.
     pub fn index_path(&self) -> String {
         let letters = first_two(&self.last);
         match self.namespace() {
@@ -102,18 +101,18 @@ impl Name {
         }
     }
 
-    /// What the archive of a version is called.
+    /// The file name of a version's archive.
     pub fn artifact(&self, version: &Version) -> String {
         format!("{}-{version}.zip", self.last)
     }
 }
 
-/// The first two letters of a part of a name, which is ASCII.
+/// Returns the first two letters of a part; names are ASCII.
 fn first_two(part: &str) -> &str {
     &part[..part.len().min(2)]
 }
 
-/// Small letters, digits, and single hyphens between them; a letter first.
+/// Checks for lower-case letters, digits and single hyphens, starting with a letter.
 fn check(part: &str) -> Result<(), &'static str> {
     if part.is_empty() {
         return Err("a part of it is empty");
@@ -217,7 +216,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever is a name stays in its folder and reads again.
+        /// The index path of a valid name stays in the index folder and can be parsed again.
         #[test]
         fn index_paths_never_contain_parent_parts(text in "[a-z./-]{1,12}|\\PC{0,12}") {
             if let Ok(name) = Name::parse(&text) {

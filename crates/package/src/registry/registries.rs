@@ -9,9 +9,10 @@ use std::{
 
 use super::{
     Client, KnownPackages, Name, Network, PlainHttp, RegistryError, Release, Settings, Token,
-    client::canonical, wire::IndexLine,
+    client::canonical,
+    wire::{Attestations, IndexLine},
 };
-use crate::{Tree, lock::LockedSkill, manifest, source::http::Http};
+use crate::{Tree, lock::LockedSkill, manifest, source::http::Http, trust::TrustStore};
 
 pub(super) use lookup::Lookup;
 
@@ -27,7 +28,7 @@ pub struct RegistryEntry {
     /// registry that owns none.
     pub fallback: bool,
     /// Whether it was named for one skill only, so that it is not asked about others.
-    pub passing: bool,
+    pub for_one_skill: bool,
     /// The token that authenticates the user.
     pub token: Option<Token>,
     /// Whether it may be contacted over unencrypted HTTP.
@@ -38,8 +39,16 @@ impl RegistryEntry {
     /// A registry of which only the address is known.
     pub fn at(address: &str) -> Self {
         let (name, namespaces, token, plain) = (None, Vec::new(), None, PlainHttp::ThisMachine);
-        let (fallback, passing) = (false, false);
-        Self { name, address: address.to_owned(), namespaces, fallback, passing, token, plain }
+        let (fallback, for_one_skill) = (false, false);
+        Self {
+            name,
+            address: address.to_owned(),
+            namespaces,
+            fallback,
+            for_one_skill,
+            token,
+            plain,
+        }
     }
 }
 
@@ -95,7 +104,8 @@ impl Registries {
 
     /// Adds a registry at the end, unless it is in the list; returns its position.
     fn add(&mut self, entry: RegistryEntry) -> Result<usize, RegistryError> {
-        let RegistryEntry { name, address, namespaces, fallback, passing, token, plain } = entry;
+        let RegistryEntry { name, address, namespaces, fallback, for_one_skill, token, plain } =
+            entry;
         let address = canonical(&address)?;
         let at = self.position(&address);
         for namespace in &namespaces {
@@ -128,11 +138,11 @@ impl Registries {
         let next = self.list.iter().filter(|one| one.configured_position.is_some()).count();
         let known = &mut self.list[at];
         known.is_named = true;
-        if !passing {
+        if !for_one_skill {
             known.configured_position.get_or_insert(next);
         }
         known.names.extend(name);
-        known.can_be_default |= namespaces.is_empty() && !passing;
+        known.can_be_default |= namespaces.is_empty() && !for_one_skill;
         known.is_fallback |= fallback;
         known.namespaces.extend(namespaces);
         Ok(at)
@@ -207,13 +217,13 @@ impl Registries {
     /// Returns the registry in which a name is published and looked up first.
     pub fn client_of(&self, name: &Name) -> Result<&Client, RegistryError> {
         let at = self.registries_to_ask(name).first().copied();
-        let nobody = || {
+        let not_served = || {
             if self.list.is_empty() {
                 return RegistryError::None(name.to_string());
             }
             RegistryError::NobodyAsked(name.clone())
         };
-        Ok(self.at(at.ok_or_else(nobody)?))
+        Ok(self.at(at.ok_or_else(not_served)?))
     }
 
     /// Returns the registry to which the namespace of a name belongs, if one is configured.
@@ -250,7 +260,7 @@ impl Registries {
         if let Some(at) = self.position(&address) {
             return Ok(at);
         }
-        self.add(RegistryEntry { passing: true, ..RegistryEntry::at(text) })
+        self.add(RegistryEntry { for_one_skill: true, ..RegistryEntry::at(text) })
     }
 
     /// Returns the position of a registry that a lock names. Other skills are not looked up in it.
@@ -384,6 +394,22 @@ impl Registries {
         check_integrity(&client, line, &locked.integrity)?;
         client.download_signed(line).await
     }
+
+    /// The signed evaluations that the registry of a locked skill has of its version, unchecked.
+    pub async fn fetch_attestations(
+        &self,
+        installed: &str,
+        locked: &LockedSkill,
+        trust: &TrustStore,
+    ) -> Result<Attestations, RegistryError> {
+        let (client, name) = self.check_locked(installed, locked)?;
+        let package = client.index(&name).await?;
+        let lines = package.as_ref().into_iter().flat_map(|package| package.iter());
+        match lines.into_iter().find(|line| line.version == locked.version) {
+            Some(line) => client.attestations_of(line, trust).await,
+            None => Ok(Attestations::default()),
+        }
+    }
 }
 
 /// Checks that a version in the registry has the integrity of the lock.
@@ -473,7 +499,7 @@ mod tests {
 
     #[test]
     fn registry_named_for_one_skill_keeps_position() {
-        let named = RegistryEntry { passing: true, ..RegistryEntry::at("https://other") };
+        let named = RegistryEntry { for_one_skill: true, ..RegistryEntry::at("https://other") };
         let all = registries(vec![
             named,
             entry("public", "https://public", &[], false),
@@ -483,7 +509,8 @@ mod tests {
         assert_eq!(all.clients().next().unwrap().address(), "https://other");
         assert_eq!(registries_to_ask(&all, "inner"), ["https://public"]);
         assert_eq!(all.unused().collect::<Vec<_>>(), ["https://other"]);
-        // A lock says nothing of other skills, also where nobody else is asked.
+        // A registry that only a lock names is not asked about other skills, even if there is no
+        // other.
         let mut work = registries(vec![entry("work", "https://work", &["acme"], false)]).unwrap();
         work.position_of_locked("https://b").unwrap();
         assert!(registries_to_ask(&work, "helper").is_empty());
@@ -500,7 +527,8 @@ mod tests {
             assert!(error.to_string().contains(words), "{words}: {error}");
         }
         assert_eq!(registries_to_ask(&set(true), "world/x"), ["https://a"]);
-        // One from which a skill is wanted is not asked about others, unless there is nobody else.
+        // A registry that the user named for one skill is asked about others only if there is no
+        // other.
         let mut all = set(true);
         all.place("https://b").unwrap();
         assert_eq!(registries_to_ask(&all, "world/x"), ["https://a"]);

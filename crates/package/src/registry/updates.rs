@@ -112,27 +112,27 @@ pub async fn check_still_available(
     for subject in questions.values().flatten() {
         registries.check_locked(subject.installed, subject.locked)?;
     }
-    let mut untold = BTreeMap::new();
+    let mut unanswered = BTreeMap::new();
     for (address, found) in ask_registry(registries, &questions, Some(REGISTRY_TIMEOUT)).await {
         let subjects = questions.get(address.as_str()).into_iter().flatten();
         let client = registries.named(&address)?;
-        let mut told = BTreeMap::new();
+        let mut cached = BTreeMap::new();
         if found.is_err() {
             // A takedown in the cache still counts while the registry does not answer.
             let names = subjects.clone().map(|subject| subject.name.clone()).collect();
-            told = load_packages(client.offline(), names).await.unwrap_or_default();
+            cached = load_packages(client.offline(), names).await.unwrap_or_default();
         }
         for subject in subjects {
             match &found {
                 Ok(packages) => subject.check(packages, &client)?,
                 Err(why) => {
-                    subject.check_not_taken_down(&told, &client)?;
-                    untold.insert(subject.installed.to_owned(), why.clone());
+                    subject.check_not_taken_down(&cached, &client)?;
+                    unanswered.insert(subject.installed.to_owned(), why.clone());
                 }
             }
         }
     }
-    Ok(untold)
+    Ok(unanswered)
 }
 
 /// Returns the skills to ask about, by registry; and the skills whose published name is invalid.
@@ -246,11 +246,11 @@ impl InstalledSkill<'_> {
         let gone = package.find_taken_down(installed);
         let newer = package.iter().filter(|line| !line.yanked && line.version > *installed);
         let newer: Vec<&Version> = newer.map(|line| &line.version).collect();
-        let will_do = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
-        let best = newer.iter().filter(will_do).max().map(|version| (*version).clone());
+        let matches_all = |version: &&&Version| ranges.iter().all(|range| range.matches(version));
+        let best = newer.iter().filter(matches_all).max().map(|version| (*version).clone());
         // Pre-releases are only reported to users who have one installed.
-        let is_told = |version: &&&Version| version.pre.is_empty() || !installed.pre.is_empty();
-        let highest = newer.iter().filter(is_told).max().map(|version| (*version).clone());
+        let is_reported = |version: &&&Version| version.pre.is_empty() || !installed.pre.is_empty();
+        let highest = newer.iter().filter(is_reported).max().map(|version| (*version).clone());
         PublishedStatus {
             beyond: highest.filter(|highest| best.as_ref().is_none_or(|best| best < highest)),
             newer: best,

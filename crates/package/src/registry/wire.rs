@@ -1,9 +1,10 @@
 //! JSON types of the registry API.
 //!
-//! Readers pass over keys that they do not know, so that a registry may say more than today. Every
-//! list has a bound. A tier that is not known is read as the least.
+//! Unknown keys are ignored, so that registries can add fields. Every list has a maximum length. An
+//! unknown tier is read as the lowest.
 
 mod bounded;
+mod evaluation;
 mod line;
 mod team;
 
@@ -18,6 +19,7 @@ use crate::{
     trust::Tier,
 };
 
+pub use evaluation::{Attestations, NewAttestation, PublishedAttestation};
 pub use line::{IndexLine, TakenDownLine};
 pub(super) use line::{Lines, ParsedLine};
 pub use team::{
@@ -26,23 +28,23 @@ pub use team::{
     RevokedKey, Signatures, TakeDown, TeamRole, TokenInfo, Tokens, WantedToken,
 };
 
-/// The version of the index that is read and written.
+/// The version of the index format.
 pub const INDEX_VERSION: u32 = 1;
 
-/// `index/v1/config.json`: how a registry is to be asked.
+/// `index/v1/config.json`: the configuration of a registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryConfig))]
 pub struct Config {
-    /// The version of the index.
+    /// The version of the index format.
     pub version: u32,
-    /// Where the registry calls itself to be; a mirror does not know.
+    /// The address of the registry; a mirror does not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Where archives are, with `{sha256}` and `{filename}`; from the registry's address if it is
-    /// no whole address.
+    /// The URL template of archives, with `{sha256}` and `{filename}`; may be relative to the
+    /// address of the registry.
     #[serde(default = "usual_artifacts")]
     pub artifacts: String,
-    /// Whether it tells in one answer what some skills need.
+    /// Whether the registry returns packages with all their dependencies in one response.
     #[serde(default)]
     pub closure: bool,
 }
@@ -52,10 +54,10 @@ fn usual_artifacts() -> String {
 }
 
 impl Config {
-    /// Where archives are beside an index.
+    /// The template for archives beside an index.
     pub const ARTIFACTS: &'static str = "artifacts/{sha256}/{filename}";
 
-    /// That of a folder of files.
+    /// The configuration of a registry of static files.
     pub fn of_files() -> Self {
         let artifacts = usual_artifacts();
         Self { version: INDEX_VERSION, base: None, artifacts, closure: false }
@@ -66,87 +68,90 @@ impl Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistrySummary))]
 pub struct Summary {
-    /// Its name.
+    /// The name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// The highest release, or the highest pre-release if there is none.
     pub latest_version: Option<String>,
-    /// What it does.
+    /// The description.
     pub description: Option<String>,
-    /// Who wrote it.
+    /// The author.
     pub author: Option<String>,
-    /// Under which terms.
+    /// The license.
     pub license: Option<String>,
-    /// How far the registry trusts it.
+    /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
-    /// Words for it.
+    /// The tags.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub tags: Vec<String>,
-    /// Where more is written about it.
+    /// The URL of the homepage.
     pub homepage: Option<String>,
-    /// Where its source is.
+    /// The URL of the source repository.
     pub repository: Option<String>,
-    /// When it changed last.
+    /// When the package last changed.
     pub updated_at: Option<String>,
-    /// How often it was downloaded, if the registry counts that.
+    /// The number of downloads, if the registry counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downloads: Option<u64>,
+    /// How many signed evaluations its latest version has, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attestations: Option<u64>,
 }
 
-/// Some skills of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPage))]
 pub struct Page {
     /// The skills.
     #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
     pub items: Vec<Summary>,
-    /// Where the next ones begin; nothing at the end.
+    /// The cursor of the next page; missing on the last page.
     pub next_cursor: Option<String>,
-    /// Which page this is, if pages were asked for.
+    /// The number of the page, if pages were requested by number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u64>,
-    /// How many a page has.
+    /// The page size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_page: Option<u64>,
-    /// How many there are in all.
+    /// The total number of skills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether they were not counted one by one.
+    /// Whether the total is an estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_is_estimate: Option<bool>,
 }
 
-/// What a search found, the best first.
+/// The result of a search, the best matches first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryFound))]
 pub struct Found {
-    /// What was looked for.
+    /// The search query.
     #[serde(default)]
     pub query: String,
     /// The skills.
     #[serde(deserialize_with = "list::<_, _, MAX_PAGE>")]
     pub items: Vec<Summary>,
-    /// How many there are in all.
+    /// The total number of matches.
     pub total: Option<u64>,
 }
 
-/// A skill, with its versions.
+/// A skill with its versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPackageDetail))]
 pub struct PackageDetail {
-    /// What a list says of it.
+    /// The skill as in a list.
     #[serde(flatten)]
     pub summary: Summary,
-    /// What its newest version says about itself.
+    /// The README of the latest version.
     pub readme: Option<String>,
     /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
-    /// Its versions, newest first.
+    /// The versions, newest first.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
-    // Distinguishes it from a version where an answer is one of the two.
+    // This field distinguishes the type in an untagged union with a single version.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub versions: Vec<VersionSummary>,
 }
@@ -155,200 +160,200 @@ pub struct PackageDetail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryVersionSummary))]
 pub struct VersionSummary {
-    /// Which.
+    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
     pub published_at: Option<String>,
-    /// By whom.
+    /// The publisher.
     pub publisher: Option<String>,
-    /// How far the registry trusts it.
+    /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
-    /// What its files are.
+    /// The integrity of the files.
     pub integrity: Option<String>,
-    /// The bytes of its archive.
+    /// The size of the archive in bytes.
     #[serde(default)]
     pub size: u64,
-    /// Whether it was withdrawn.
+    /// Whether the version is yanked.
     #[serde(default)]
     pub yanked: bool,
-    /// Why, if who did it said so.
+    /// The reason for the yank, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
     /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
-    /// How often it was downloaded, if the registry counts that.
+    /// The number of downloads, if the registry counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downloads: Option<u64>,
 }
 
-/// A version, with everything that is known about it.
+/// A version with all its metadata.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryVersionDetail))]
 pub struct VersionDetail {
-    /// Of which skill.
+    /// The name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
-    /// Which.
+    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
     pub published_at: Option<String>,
-    /// By whom.
+    /// The publisher.
     pub publisher: Option<String>,
-    /// How far the registry trusts it.
+    /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
-    /// What it claims itself.
+    /// The tier that the skill claims.
     #[serde(default, deserialize_with = "maybe_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub claimed_tier: Option<Tier>,
-    /// Whether it was withdrawn: who has it keeps it, and nobody else gets it.
+    /// Whether the version is yanked: existing installs keep working, new installs skip it.
     #[serde(default)]
     pub yanked: bool,
-    /// Why, if who did it said so.
+    /// The reason for the yank, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
     /// The deprecation message: what to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
-    /// What changed in it, if who published it said so.
+    /// The changelog of the version, if the publisher wrote one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changelog: Option<String>,
-    /// The head of its SKILL.md.
+    /// The frontmatter of SKILL.md.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub manifest: Value,
-    /// Its SKILL.md.
+    /// The text of SKILL.md.
     pub skill_md: Option<String>,
-    /// Its archive.
+    /// The archive.
     pub artifact: Artifact,
-    /// Its files.
+    /// The files.
     #[serde(default, deserialize_with = "list::<_, _, MAX_FILES>")]
     pub files: Vec<FileDigest>,
-    /// Who signed it, as its signature says.
+    /// The signature of the publisher.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub signature: Option<Value>,
-    /// What a scan of it found.
+    /// The result of the scan.
     pub audit: Option<Audit>,
 }
 
-/// An archive.
+/// The archive of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryArtifact))]
 pub struct Artifact {
-    /// What it is called.
+    /// The file name.
     pub filename: String,
-    /// Its bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Their digest, in hexadecimal digits.
+    /// The SHA-256 in hexadecimal digits.
     pub sha256: String,
-    /// What the files in it are.
+    /// The integrity of the files in it.
     pub integrity: Option<String>,
 }
 
-/// A file of a skill.
+/// A file of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryFileDigest))]
 pub struct FileDigest {
-    /// Where it is.
+    /// The path in the skill.
     pub path: String,
-    /// The digest of its bytes.
+    /// The SHA-256 of the file.
     pub sha256: String,
-    /// How many they are.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryAudit))]
 pub struct Audit {
     /// `ALLOW`, `REVIEW` or `BLOCK`.
     pub verdict: String,
-    /// Who scanned.
+    /// The scanner.
     pub engine: Option<String>,
-    /// When.
+    /// When the version was scanned.
     pub audited_at: Option<String>,
-    /// What was found.
+    /// The findings.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
     pub findings: Vec<Value>,
 }
 
-/// The answer to who publishes a skill.
+/// The response to a publish request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPublished))]
 pub struct Published {
-    /// What was published.
+    /// The published version.
     pub published: Publication,
 }
 
-/// What was published.
+/// A published version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryPublication))]
 pub struct Publication {
-    /// Which skill.
+    /// The name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
-    /// Which version.
+    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
-    /// How far the registry trusts it.
+    /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
-    /// What the registry's scan found.
+    /// The result of the registry's scan.
     pub audit: Option<Audit>,
-    /// Its archive.
+    /// The archive.
     pub artifact: Option<Artifact>,
-    /// The highest version now.
+    /// The latest version after publishing.
     pub latest_version: Option<String>,
 }
 
-/// What a publisher sends: parts of a form, of which only the archive must be there.
+/// A publish request: parts of a form, of which only the archive is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publish {
     /// The archive.
     pub artifact: Vec<u8>,
-    /// What it is called.
+    /// The file name of the archive.
     pub filename: String,
-    /// The namespace, if the name does not stand alone.
+    /// The namespace, if there is one.
     pub namespace: Option<String>,
-    /// What prose is to be called; other skills have a name of their own.
+    /// The name of a text without frontmatter; other skills have their own name.
     pub name: Option<String>,
-    /// The version of a file that does not say one.
+    /// The version, if SKILL.md has none.
     pub version: Option<String>,
-    /// Its SKILL.md, which must be that of the archive.
+    /// The SKILL.md, which must equal that in the archive.
     pub skill: Option<String>,
-    /// What changed.
+    /// The changelog.
     pub changelog: Option<String>,
     /// The report of a scan, as JSON.
     pub audit: Option<String>,
 }
 
-/// Withdraws a version, or gives it back.
+/// Yanks a version, or reverts that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryYank))]
 pub struct Yank {
-    /// Whether it is withdrawn.
+    /// Whether the version is to be yanked.
     pub yanked: bool,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What became of that; older registries do not tell.
+/// The response to a yank request; empty from older registries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct YankDone {
-    /// Why nobody is given the version all the same.
+    /// Why the version cannot be installed even after the yank was reverted.
     pub blocked: Option<String>,
 }
 
-/// Tells people to use something else.
+/// Sets or removes a deprecation message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryDeprecate))]
 pub struct Deprecate {
@@ -356,53 +361,53 @@ pub struct Deprecate {
     pub message: Option<String>,
 }
 
-/// Who asks, as the registry sees it.
+/// The account and token of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryWhoAmI))]
 pub struct WhoAmI {
-    /// The address of the account.
+    /// The email address of the account.
     pub email: Option<String>,
     /// `user` or `admin`.
     pub role: Option<String>,
-    /// What the token is good for: `read`, `publish`, `yank`, `owner`.
+    /// The scopes of the token: `read`, `publish`, `yank`, `owner`.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub scopes: Vec<String>,
-    /// The namespaces in which this account may publish.
+    /// The namespaces in which the account may publish.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub namespaces: Vec<String>,
-    /// The id of the token, by which it can end itself; none of a person who logged in.
+    /// The id of the token, with which it can revoke itself; missing for a logged-in user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_id: Option<String>,
 }
 
-/// An address and a password, for which a token is given.
+/// An email address and a password.
 #[derive(Serialize)]
 pub(super) struct Credentials<'a> {
     pub(super) email: &'a str,
     pub(super) password: &'a str,
 }
 
-/// The token that was given.
+/// The response to a login.
 #[derive(Deserialize)]
 pub(super) struct LoggedIn {
     pub(super) token: String,
 }
 
-/// What a registry says when it refuses.
+/// An error response of a registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryErrorBody))]
 pub struct ErrorBody {
-    /// What is wrong.
+    /// The error.
     pub error: ErrorDetail,
 }
 
-/// What is wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryErrorDetail))]
 pub struct ErrorDetail {
-    /// A word for programs.
+    /// A stable code for programs.
     pub code: String,
-    /// A sentence for people.
+    /// The message for users.
     pub message: String,
 }
 

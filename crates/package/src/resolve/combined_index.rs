@@ -6,7 +6,7 @@ use semver::Version;
 
 use super::{Candidate, Index, IndexError, VersionDependencies};
 
-/// Several indexes as one. Of a version that several have, the first one counts.
+/// Several indexes as one. If several have a version, the first one is used.
 #[derive(Clone, Default)]
 pub struct CombinedIndex<'a>(Vec<&'a dyn Index>);
 
@@ -17,7 +17,7 @@ impl fmt::Debug for CombinedIndex<'_> {
 }
 
 impl<'a> CombinedIndex<'a> {
-    /// Asks these, the most trusted first.
+    /// Combines indexes; the most trusted comes first.
     pub fn new(indexes: Vec<&'a dyn Index>) -> Self {
         Self(indexes)
     }
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Versions of one skill, all of which need one other.
+    /// Versions of one skill that all depend on one other skill.
     struct One(&'static [&'static str], Tier, &'static str);
 
     impl Index for One {

@@ -1,7 +1,7 @@
 //! Explains why no set of versions satisfies all requirements.
 //!
-//! The leaves of PubGrub's derivation are the demands that cannot all hold. Those that contradict
-//! each other make the sentences; those that lead from them to a root follow.
+//! The leaves of PubGrub's derivation are the requirements that cannot all be met. Those that
+//! contradict each other become the first sentences; then follow those that connect them to a root.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -21,16 +21,16 @@ use super::{
 
 type Tree = DerivationTree<Package, Versions, String>;
 
-/// Most sentences: a page is read, a book is not.
+/// Maximum sentences of an explanation.
 const MAX_SENTENCES: usize = 8;
-/// Most versions in one sentence.
+/// Maximum versions in one sentence.
 const MAX_VERSIONS: usize = 5;
 
-/// Who makes a demand.
+/// The origin of a requirement.
 #[derive(Clone, Debug, PartialEq)]
 enum DemandSource {
     Root(RootRequest),
-    /// A skill, and the versions of it that make the demand.
+    /// A skill, and its versions that have the requirement.
     Skill(Rc<str>, Vec<Version>),
 }
 
@@ -56,7 +56,7 @@ impl DemandSource {
     }
 }
 
-/// A range with a blank before it, nothing for all versions.
+/// Formats a range with a leading space; empty for all versions.
 fn written(range: &VersionRange) -> String {
     if range.is_any() { String::new() } else { format!(" {}", range.to_string().trim()) }
 }
@@ -69,7 +69,7 @@ fn listed(versions: &[Version]) -> String {
     }
 }
 
-/// One demand that cannot hold together with the others.
+/// A requirement that cannot be met together with the others.
 #[derive(Clone, Debug)]
 struct UnmetDemand {
     who: DemandSource,
@@ -84,28 +84,28 @@ impl UnmetDemand {
     }
 }
 
-/// What is wrong with the demands.
+/// Why requirements cannot be met.
 enum DemandProblem {
-    /// No version meets one demand, for this reason.
+    /// No version meets one requirement, for this reason.
     Alone(usize, UnmetReason),
-    /// No version meets both.
+    /// No version meets both requirements.
     Pair(usize, usize),
-    /// A version cannot be used at all.
+    /// Versions that cannot be used at all, and the reason.
     Unusable(Rc<str>, Vec<Version>, String),
 }
 
-/// Why no version meets a demand.
+/// Why no version meets a requirement.
 #[derive(Clone, Copy, PartialEq)]
 enum UnmetReason {
-    /// Nobody knows the name.
+    /// The skill is unknown.
     Unknown,
-    /// Those that do were withdrawn.
+    /// All matching versions are yanked.
     Withdrawn,
-    /// There are only others.
+    /// No version is in the range.
     OutOfRange,
 }
 
-/// A request without an answer.
+/// Builds the explanation of an unsolvable request.
 pub(super) struct ConflictReport<'a> {
     offer: &'a IndexProvider<'a>,
     facts: Vec<UnmetDemand>,
@@ -146,7 +146,7 @@ impl<'a> ConflictReport<'a> {
         Ok(())
     }
 
-    /// The versions of a skill that make a demand are those whose needs say so.
+    /// Adds a dependency of those versions that actually have it.
     fn take_need(
         &mut self,
         skill: &Rc<str>,
@@ -187,7 +187,8 @@ impl<'a> ConflictReport<'a> {
         }
         for (second, fact) in self.facts.iter().enumerate() {
             for (first, other) in self.facts.iter().enumerate().take(second) {
-                // Two versions of one skill are never there at the same time.
+                // Two versions of one skill are never chosen together, so their requirements cannot
+                // conflict.
                 let alternatives =
                     fact.who.skill().is_some() && fact.who.skill() == other.who.skill();
                 if fact.name != other.name
@@ -222,7 +223,7 @@ impl<'a> ConflictReport<'a> {
         })
     }
 
-    /// Skills of which no release meets two demands, and some pre-release does.
+    /// Returns skills for which no release, but some pre-release meets two requirements.
     pub(super) fn pre_releases_would_help(&self) -> Result<BTreeSet<String>, ProviderError> {
         let mut names = BTreeSet::new();
         for problem in &self.problems {
@@ -296,7 +297,8 @@ impl<'a> ConflictReport<'a> {
         }
     }
 
-    /// What a skill needs comes first, what somebody can change second.
+    /// Returns the sentence about a pair: dependencies first, then the requirement that the user
+    /// can change.
     fn pair_sentence(&self, first: usize, second: usize) -> (String, Option<String>) {
         let (mut first, mut second) = (&self.facts[first], &self.facts[second]);
         if first.who.skill().is_none() {
@@ -356,7 +358,7 @@ impl<'a> ConflictReport<'a> {
         })
     }
 
-    /// For every skill that was named: who wants it.
+    /// Adds sentences about who requires the skills that were mentioned.
     fn add_requesters(&self, said: &mut BTreeSet<usize>, sentences: &mut Vec<String>) {
         let mut open: Vec<usize> = said.iter().copied().collect();
         let unusable = self.problems.iter().filter_map(|problem| match problem {
@@ -391,7 +393,8 @@ fn limit_sentences(sentences: &mut Vec<String>) {
     }
 }
 
-/// The leaves of a derivation, each once: it is a graph, and as a tree it can be very large.
+/// Returns the leaves of a derivation, each once. It is a graph that shares nodes, and could be
+/// exponentially large as a tree.
 fn leaves(tree: &Tree) -> Vec<&External<Package, Versions, String>> {
     let mut found = Vec::new();
     let mut seen: HashSet<*const Tree> = HashSet::new();

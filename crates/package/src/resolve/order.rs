@@ -1,10 +1,10 @@
-//! The order in which skills can be installed.
+//! Computes the install order.
 
 use std::collections::BTreeMap;
 
 use super::Chosen;
 
-/// All names, each after everything that it needs; or the circle in which no name can be first.
+/// Returns all names, each after its dependencies; or a dependency cycle.
 pub(super) fn dependencies_first(
     chosen: &BTreeMap<String, Chosen>,
 ) -> Result<Vec<String>, Vec<String>> {
@@ -15,7 +15,7 @@ pub(super) fn dependencies_first(
             continue;
         }
         states.insert(start, State::Open);
-        // A stack of our own: chains may be as long as there are skills.
+        // An explicit stack instead of recursion, because dependency chains can be long.
         let mut path = vec![(start.as_str(), needs(chosen, start))];
         while let Some((name, rest)) = path.last_mut() {
             let name = *name;
@@ -42,9 +42,9 @@ pub(super) fn dependencies_first(
 
 #[derive(Clone, Copy)]
 enum State {
-    /// On the path that is being walked.
+    /// On the current path.
     Open,
-    /// In the order, with all it needs.
+    /// In the order, after its dependencies.
     Done,
 }
 

@@ -21,17 +21,17 @@ use super::{
 };
 use crate::limits::{MAX_RESOLVE_STEPS, MAX_RESOLVED_SKILLS};
 
-/// The version of what is no skill.
+/// The version of packages that are not skills.
 pub(super) const ROOT_VERSION: Version = Version::new(0, 0, 0);
 
-/// What has a version in the eyes of the search.
+/// A package for the solver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Package {
-    /// All roots together.
+    /// The root package, which depends on all roots.
     Everything,
-    /// One root, so that who asked is never lost.
+    /// One requirement of the user or a file, as a package of its own, so that explanations can
+    /// name it.
     Root(usize),
-    /// A skill.
     Skill(Rc<str>),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Package {
     }
 }
 
-/// Why the search stopped without an answer.
+/// Why the search stopped without a result.
 #[derive(Debug, Error)]
 pub(super) enum ProviderError {
     #[error("`{name}` cannot be looked up: {error}")]
@@ -63,7 +63,7 @@ impl VersionDependencies {
     }
 }
 
-/// What was read of an index, so that it is asked only once.
+/// Caches answers of an index, so that each query is made once.
 pub(super) struct IndexCache<'a> {
     index: &'a dyn Index,
     candidates: RefCell<HashMap<String, Rc<[Candidate]>>>,
@@ -75,7 +75,7 @@ impl<'a> IndexCache<'a> {
         Self { index, candidates: RefCell::default(), needs: RefCell::default() }
     }
 
-    /// Everything that there is of a skill, highest version first.
+    /// Returns all versions of a skill, highest first.
     pub(super) fn candidates(&self, name: &str) -> Result<Rc<[Candidate]>, ProviderError> {
         if let Some(known) = self.candidates.borrow().get(name) {
             return Ok(known.clone());
@@ -119,22 +119,22 @@ impl ProviderError {
     }
 }
 
-/// What may be chosen of one skill.
+/// The versions of a skill that may be chosen.
 #[derive(Default)]
 pub(super) struct UsableVersions {
-    /// Versions without build metadata, the best first.
+    /// Versions without build metadata, in order of preference.
     pub(super) versions: Vec<Version>,
-    /// For each of them the position of its candidate.
+    /// The position of each one's candidate.
     positions: Vec<usize>,
 }
 
-/// An index as one search sees it.
+/// The view of the index in one search.
 pub(super) struct IndexProvider<'a> {
     pub(super) index_cache: &'a IndexCache<'a>,
     pub(super) request: &'a Request,
     pub(super) roots: &'a [&'a Root],
     root_names: HashSet<&'a str>,
-    /// Skills whose pre-releases count as if their ranges named them.
+    /// Skills whose pre-releases are allowed even if no range names one.
     admitted: &'a BTreeSet<String>,
     choices: RefCell<HashMap<Rc<str>, Rc<UsableVersions>>>,
     steps: Cell<usize>,
@@ -175,7 +175,7 @@ impl<'a> IndexProvider<'a> {
         let mut usable: Vec<usize> =
             (0..candidates.len()).filter(|at| usable(&candidates[*at])).collect();
         let admitted = self.admits_pre_releases(name);
-        // The order is stable: what is equal here stays highest first.
+        // The sort is stable: equal candidates stay in descending order of version.
         usable.sort_by_key(|at| {
             let version = &candidates[*at].version;
             let unasked = admitted && !version.pre.is_empty();
@@ -192,7 +192,7 @@ impl<'a> IndexProvider<'a> {
         Ok(choice)
     }
 
-    /// The candidate behind a version that was chosen.
+    /// Returns the candidate of a chosen version.
     pub(super) fn candidate(
         &self,
         name: &str,
@@ -207,7 +207,7 @@ impl<'a> IndexProvider<'a> {
             .ok_or_else(|| ProviderError::index(name, format!("{version} is not there").into()))
     }
 
-    /// The versions of a skill that a range allows.
+    /// Returns the versions of a skill in a range.
     pub(super) fn set(&self, name: &str, range: &VersionRange) -> Result<Versions, ProviderError> {
         if self.admits_pre_releases(name) {
             return Ok(version_sets::range_with_pre_releases(range));
@@ -215,7 +215,7 @@ impl<'a> IndexProvider<'a> {
         Ok(version_sets::matching(range, &self.usable_versions(name)?.versions))
     }
 
-    /// The versions that something needs of other skills; all its demands on one are one.
+    /// Combines requirements on the same skill into one set of versions each.
     fn constraints<'n>(
         &self,
         needs: impl IntoIterator<Item = &'n SkillRef>,
@@ -232,8 +232,8 @@ impl<'a> IndexProvider<'a> {
     }
 }
 
-/// Roots first, so that who asks gets the newest; then what got into trouble, then what has the
-/// fewest versions.
+/// Roots come first, so that requested skills get their newest versions; then skills with
+/// conflicts, then those with the fewest versions.
 type Priority = (u8, u32, Reverse<usize>);
 
 impl DependencyProvider for IndexProvider<'_> {
@@ -252,7 +252,7 @@ impl DependencyProvider for IndexProvider<'_> {
     ) -> Priority {
         let Package::Skill(name) = package else { return (u8::MAX, 0, Reverse(0)) };
         let is_root = self.root_names.contains(&**name);
-        // A skill that cannot be looked up fails when it is chosen.
+        // A skill that cannot be looked up fails later, when it is chosen.
         let choice = self.usable_versions(name).unwrap_or_default();
         let count = choice.versions.iter().filter(|version| range.contains(*version)).count();
         (u8::from(is_root), statistics.conflict_count(), Reverse(count))
@@ -288,7 +288,8 @@ impl DependencyProvider for IndexProvider<'_> {
                 let candidate = self.candidate(name, version)?;
                 match &*self.index_cache.needs(name, &candidate.version)? {
                     VersionDependencies::Skills(needs) => {
-                        // The search takes no circles of one; the order finds them.
+                        // The solver does not allow self-dependencies; the install order detects
+                        // them.
                         let others = needs.iter().filter(|need| *need.name != **name);
                         self.constraints(others)?
                     }

@@ -1,4 +1,4 @@
-//! Small indexes, and what is chosen from them.
+//! Tests of the resolver with small indexes.
 
 use super::*;
 

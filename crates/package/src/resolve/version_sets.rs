@@ -6,21 +6,21 @@ use pubgrub::Ranges;
 use savoir_skill::version::{Clause, Op, VersionRange};
 use semver::{BuildMetadata, Prerelease, Version};
 
-/// A set of versions without build metadata, which counts in no comparison.
+/// A set of versions without build metadata, which is ignored in comparisons.
 pub(super) type Versions = Ranges<Version>;
 
-/// A version without build metadata.
+/// Removes the build metadata.
 pub(super) fn plain(version: &Version) -> Version {
     Version { build: BuildMetadata::EMPTY, ..version.clone() }
 }
 
-/// The versions of a range, all pre-releases among them admitted.
+/// Returns the versions in a range, including pre-releases.
 pub(super) fn range_with_pre_releases(range: &VersionRange) -> Versions {
     range.clauses().iter().fold(Ranges::full(), |set, clause| set.intersection(&of(clause)))
 }
 
-/// The versions of a range. Pre-releases, among those that there are, count only if the range names
-/// one, or if it holds nothing else.
+/// Returns the versions in a range. Available pre-releases are included only if the range names
+/// one, or if it contains no release.
 pub(super) fn matching(range: &VersionRange, versions: &[Version]) -> Versions {
     let admitted = range_with_pre_releases(range);
     if range.clauses().iter().any(|clause| !clause.version.pre.is_empty()) {
@@ -42,7 +42,7 @@ fn of(clause: &Clause) -> Versions {
     if clause.op == Op::NotEqual { inside.complement() } else { inside }
 }
 
-/// Whoever excludes 2.0.0 does not expect 2.0.0-rc.1: the set ends before its first pre-release.
+/// A range that excludes 2.0.0 also excludes 2.0.0-rc.1: the set ends before its first pre-release.
 fn before_pre_releases(end: Bound<Version>) -> Bound<Version> {
     match end {
         Bound::Excluded(end) if end.pre.is_empty() => {
@@ -62,7 +62,7 @@ mod tests {
         "1.3.0", "1.9.9", "2.0.0-0", "2.0.0-rc.1", "2.0.0", "3.0.0",
     ];
 
-    /// The sets hold exactly what the ranges hold, one by one.
+    /// The sets contain exactly the versions that the ranges match.
     #[test]
     fn sets_agree_with_ranges() {
         let versions: Vec<Version> = VERSIONS.iter().map(|text| text.parse().unwrap()).collect();

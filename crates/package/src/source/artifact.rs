@@ -1,10 +1,11 @@
-//! A file that holds skills: an archive, or Markdown. Its bytes decide, not its name.
+//! Reads skills from a single file: an archive or Markdown. The content decides the format, not the
+//! file name.
 
 use savoir_skill::folder::is_skill_file;
 
 use super::{
     SourceError,
-    layout::{below, common_folder, join, last_part, skill_folders},
+    layout::{below, common_folder, is_markdown, join, last_part, skill_folders},
     summary::Summary,
 };
 use crate::{
@@ -12,15 +13,23 @@ use crate::{
     archive::{self, ArchiveError},
 };
 
-/// What a file turned out to be.
+/// The detected format.
 enum Content {
     Archive(Tree),
     Markdown(Vec<u8>),
 }
 
-/// The skills of a file, each with its folder in it.
-pub(super) fn list(bytes: Vec<u8>, name: &str) -> Result<Vec<(String, Summary)>, SourceError> {
+/// Lists the skills of the file at a path or an address, each with its folder in it. `name` is the
+/// name of a skill that has none.
+pub(super) fn list(
+    bytes: Vec<u8>,
+    place: &str,
+    name: &str,
+) -> Result<Vec<(String, Summary)>, SourceError> {
     match content(bytes, name)? {
+        Content::Markdown(bytes) if !is_markdown(place) && !has_frontmatter(&bytes) => {
+            Err(SourceError::NoSkillFile { place: place.to_owned() })
+        }
         Content::Markdown(bytes) => Ok(vec![(String::new(), Summary::read(&bytes, name))]),
         Content::Archive(tree) => {
             let found = folders(&tree);
@@ -33,7 +42,7 @@ pub(super) fn list(bytes: Vec<u8>, name: &str) -> Result<Vec<(String, Summary)>,
     }
 }
 
-/// One skill of a file, by its folder in it.
+/// Reads one skill of a file by its folder.
 pub(super) fn tree(bytes: Vec<u8>, name: &str, folder: &str) -> Result<Tree, SourceError> {
     match content(bytes, name)? {
         Content::Markdown(bytes) => text_skill(bytes),
@@ -41,7 +50,7 @@ pub(super) fn tree(bytes: Vec<u8>, name: &str, folder: &str) -> Result<Tree, Sou
     }
 }
 
-/// A skill that is nothing but a text.
+/// Reads a Markdown file as a skill.
 pub(super) fn text_skill(bytes: Vec<u8>) -> Result<Tree, SourceError> {
     let mut tree = Tree::default();
     tree.add("SKILL.md".to_owned(), File { bytes, executable: false })?;
@@ -61,7 +70,12 @@ fn content(bytes: Vec<u8>, name: &str) -> Result<Content, SourceError> {
     Ok(Content::Markdown(bytes))
 }
 
-/// Whether a text is a page for a browser: a login, an error, or a view of the file.
+fn has_frontmatter(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    bytes.split(|byte| *byte == b'\n').next().is_some_and(|line| line.trim_ascii_end() == b"---")
+}
+
+/// Whether a text is an HTML page, such as a login, an error, or a view of the file.
 pub(super) fn is_page(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
     let begins = |with: &str| {

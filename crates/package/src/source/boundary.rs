@@ -16,7 +16,6 @@ pub(crate) enum Boundary {
     /// The work tree of a git repository. It may have private files such as `.env`, so links may
     /// lead only to files that git tracks.
     WorkTree {
-        /// Its root.
         root: PathBuf,
         /// Read when the first link leads out of a skill.
         tracked: OnceLock<HashSet<PathBuf>>,

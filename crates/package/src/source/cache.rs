@@ -9,25 +9,24 @@ use std::{
 
 use super::SourceError;
 
-/// Whether something is done or only looked at.
+/// Whether files are deleted or only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanMode {
-    /// Remove it.
     Remove,
-    /// Only count it.
+    /// Dry run.
     Look,
 }
 
-/// What was in a cache.
+/// The result of cleaning a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Repositories that were removed.
+    /// The number of repositories that were removed.
     pub repositories: usize,
-    /// Other files that were removed.
+    /// The number of other files that were removed.
     pub files: usize,
-    /// How many bytes all of that had.
+    /// Their total size.
     pub bytes: u64,
-    /// Repositories that another process uses at the moment, which stay.
+    /// The number of repositories that another process uses, which stay.
     pub in_use: usize,
 }
 
@@ -40,8 +39,8 @@ impl std::ops::AddAssign for Cleaned {
     }
 }
 
-/// Empties a cache, such as that of a [`Fetcher`](super::Fetcher). What is in it can be fetched again;
-/// installed skills are kept elsewhere.
+/// Cleans a cache, such as that of a [`Fetcher`](super::Fetcher). Its content can be fetched again;
+/// installed skills are stored elsewhere.
 pub fn clean(cache: &Path, what: CleanMode) -> Result<Cleaned, SourceError> {
     let mut cleaned = Cleaned::default();
     for entry in entries(cache)? {
@@ -55,7 +54,7 @@ pub fn clean(cache: &Path, what: CleanMode) -> Result<Cleaned, SourceError> {
     Ok(cleaned)
 }
 
-/// Repositories are removed one by one, each when no other process fetches into it.
+/// Removes repositories one by one, each under its lock.
 fn repositories(folder: &Path, what: CleanMode, cleaned: &mut Cleaned) -> Result<(), SourceError> {
     for entry in entries(folder)? {
         let path = entry.path();
@@ -84,7 +83,7 @@ fn repositories(folder: &Path, what: CleanMode, cleaned: &mut Cleaned) -> Result
 fn remove(path: &Path, what: CleanMode, cleaned: &mut Cleaned) -> Result<(), SourceError> {
     let metadata = fs::symlink_metadata(path).map_err(SourceError::io(path))?;
     if metadata.is_dir() {
-        // Copies of skills that were tried are read-only.
+        // Copies of skills that were tried out are read-only.
         if what == CleanMode::Remove && metadata.permissions().readonly() {
             let writable = fs::Permissions::from_mode(0o700);
             fs::set_permissions(path, writable).map_err(SourceError::io(path))?;

@@ -1,4 +1,4 @@
-//! The SHA-256 digest that a file must have.
+//! The expected SHA-256 digest of a file.
 
 use std::{fmt, str::FromStr};
 
@@ -6,22 +6,22 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use savoir_skill::digest::sha256_hex;
 use thiserror::Error;
 
-/// The SHA-256 of a file, written `sha256:` and 64 hexadecimal digits.
+/// The SHA-256 of a file, written as `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(String);
 
-/// Why a text is no digest.
+/// A text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{}` is not a digest: write `sha256:` and 64 hexadecimal digits", .0.escape_debug())]
 pub struct DigestError(String);
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Computes the digest of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha256_hex(bytes))
     }
 
-    /// The same as subresource integrity.
+    /// Returns the digest in the notation of subresource integrity.
     pub fn integrity(&self) -> String {
         let digits = self.0.as_bytes().chunks(2);
         let bytes: Vec<u8> = digits
@@ -30,7 +30,7 @@ impl Digest {
         format!("sha256-{}", STANDARD.encode(bytes))
     }
 
-    /// The digits.
+    /// The hexadecimal digits.
     pub fn hex(&self) -> &str {
         &self.0
     }

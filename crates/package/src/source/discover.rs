@@ -27,7 +27,6 @@ pub(super) struct FolderListing {
     pub(super) links: Vec<String>,
 }
 
-/// The target of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LinkTarget {
     /// A folder of the repository, by its path without links.
@@ -112,7 +111,7 @@ fn is_in_skills_folder(link: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Files, and links with what they lead to.
+    /// Paths of files, and links with their targets.
     struct Paths<'a>(&'a [&'a str], &'a [(&'a str, &'a str)]);
 
     impl FolderView for Paths<'_> {
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_skill_is_not_another_skill() {
+    fn link_to_a_skill_is_not_listed_again() {
         let files = ["skills/a/SKILL.md", "skills/b/SKILL.md", "shared/x/SKILL.md"];
         let links = [(".claude/skills", "skills"), ("skills/x", "shared/x"), ("back", "")];
         assert_eq!(found(&files, &links, ""), ["shared/x", "skills/a", "skills/b"]);
@@ -153,12 +152,12 @@ mod tests {
         assert_eq!(found(&files, &[], ""), ["big"]);
         let links = [("skills/mini", "big/parts/mini"), ("skills/s", "node_modules/p/s")];
         assert_eq!(found(&files, &links, ""), ["big", "big/parts/mini", "node_modules/p/s"]);
-        // A link in a skill is a part of it.
+        // A link inside a skill belongs to the skill.
         assert_eq!(found(&files, &[("big/other", "big/parts")], ""), ["big"]);
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_listed_where_skills_are_expected() {
+    fn broken_links_beside_skills_are_listed() {
         let links = [("skills/x", "nowhere"), ("docs/y", "nowhere"), ("skills/z", "file")];
         let found = discover(&mut Paths(&["a/SKILL.md"], &links), "").unwrap();
         assert_eq!((found.skills, found.broken), (vec!["a".into()], vec!["skills/x".into()]));

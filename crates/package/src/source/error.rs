@@ -31,6 +31,9 @@ pub enum SourceError {
     /// The source has no skill.
     #[error("`{place}` has no SKILL.md; name a folder that has one, or a Markdown file")]
     NoSkill { place: String },
+    /// The file is a text that is not a skill.
+    #[error("`{place}` is not a skill: it is neither Markdown nor an archive")]
+    NoSkillFile { place: String },
     /// A folder has too many files to search.
     #[error(
         "`{}` has more than {MAX_WALKED} files and folders; name a folder further inside",
@@ -85,7 +88,7 @@ pub enum SourceError {
     #[error("`{address}` is not asked: {why}")]
     Address { address: String, why: &'static str },
     /// A server returned an error status.
-    #[error("`{address}` answers {status}{}", way_out(*status))]
+    #[error("`{address}` answers {status}{}", status_hint(*status))]
     Status { address: String, status: u16 },
     /// A site has no list of skills.
     #[error(
@@ -198,6 +201,7 @@ impl SourceError {
             Self::NoPath(_) => "no_path",
             Self::Registry(_) => "no_registry",
             Self::NoSkill { .. } => "no_skill",
+            Self::NoSkillFile { .. } => "no_skill_file",
             Self::TooManyFiles(_) => "too_many_files",
             Self::Page { .. } => "not_a_file",
             Self::TooLarge { .. } => "too_large",
@@ -235,6 +239,10 @@ impl SourceError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Pasted { hint, .. } => Some(hint),
+            Self::NoSkillFile { .. } => Some(
+                "name the folder of a skill, a SKILL.md or another .md file, or an archive; a file \
+                 of another name must start with frontmatter",
+            ),
             Self::Offline(_) => Some("run it once without --offline and SAVOIR_OFFLINE"),
             Self::Shared(error) => error.hint(),
             Self::Git { message, .. } if message.contains("dubious ownership") => Some(
@@ -279,7 +287,7 @@ fn similar_ones(similar: &[String]) -> String {
     format!("; it has {}", names.join(", "))
 }
 
-fn way_out(status: u16) -> &'static str {
+fn status_hint(status: u16) -> &'static str {
     match status {
         401 | 403 | 407 => ": it needs a login; load the file yourself and give its path",
         404 | 410 => ": there is nothing; check the address",

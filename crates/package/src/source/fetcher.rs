@@ -351,7 +351,7 @@ impl Fetcher {
         if let Some(expected) = expected {
             compare(url, expected, &digest)?;
         }
-        let found = artifact::list(loaded.bytes, &name_of(url))?;
+        let found = artifact::list(loaded.bytes, url.path(), &name_of(url))?;
         let offer = |(inside, summary): (String, Summary)| OfferedSkill {
             name: summary.name,
             description: summary.description,

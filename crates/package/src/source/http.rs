@@ -1,5 +1,5 @@
-//! Files from addresses: HTTPS only, within bounds, and never from a public host into a private
-//! network.
+//! Downloads files over HTTPS, within limits, and never from a private network if a public host
+//! referred to it.
 
 mod reach;
 
@@ -18,20 +18,20 @@ pub(crate) use self::reach::{Reach, check};
 use super::{Progress, Settings, SourceError};
 use crate::limits::MAX_REDIRECTS;
 
-/// How long a connection may take.
+/// Timeout for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What was loaded.
+/// A downloaded file.
 #[derive(Debug)]
 pub(super) struct LoadedFile {
     pub(super) bytes: Vec<u8>,
-    /// Where it was in the end.
+    /// The final URL after redirects.
     pub(super) url: Url,
-    /// What may be asked next because of what it says.
+    /// Which hosts the content may refer to.
     pub(super) reach: Reach,
 }
 
-/// Clients, each made when it is needed: reading the system's certificates takes a while.
+/// HTTP clients, created on demand because reading the system's certificates is slow.
 #[derive(Debug, Default)]
 pub(crate) struct Http {
     anywhere: OnceLock<Client>,
@@ -40,7 +40,7 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Loads a file of at most `limit` bytes.
+    /// Downloads a file of at most `limit` bytes.
     pub(super) async fn get(
         &self,
         settings: &Settings,
@@ -80,13 +80,13 @@ impl Http {
         client.get(url.clone()).send().await.map_err(|error| unreachable(url, &error))
     }
 
-    /// Who asks an address. It follows no redirects.
+    /// Returns the client for a URL. It does not follow redirects.
     pub(crate) fn client(&self, url: &Url, reach: Reach) -> Result<&Client, SourceError> {
         if reach == Reach::Public && is_private(url) {
             let why = "a public host sent us there, and it is private";
             return Err(SourceError::Address { address: shown(url), why });
         }
-        // Only this machine is asked without encryption.
+        // Only this machine may be contacted without encryption.
         let is_here = url.scheme() == "http";
         let slot = match reach {
             _ if is_here => &self.here,
@@ -101,7 +101,7 @@ impl Http {
             .redirect(Policy::none())
             .user_agent(concat!("savoir/", env!("CARGO_PKG_VERSION")));
         if is_here {
-            // No proxy can reach it, and without certificates it can still talk to itself.
+            // No proxy can reach this machine, and no certificates are needed.
             builder = builder.no_proxy().tls_certs_only([]);
         }
         for certificate in certificates().iter().filter(|_| !is_here) {
@@ -115,15 +115,15 @@ impl Http {
     }
 }
 
-/// Certificates that the user trusts besides those of the system, in a file that curl reads, too.
-/// `SSL_CERT_FILE` and `SSL_CERT_DIR` stand for the system's own already.
+/// Reads additional certificates that the user trusts from the file that curl also uses.
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` already replace those of the system.
 fn certificates() -> Vec<Certificate> {
     let Some(path) = std::env::var_os("CURL_CA_BUNDLE") else { return Vec::new() };
     let bundle = std::fs::read(path).ok();
     bundle.and_then(|bytes| Certificate::from_pem_bundle(&bytes).ok()).unwrap_or_default()
 }
 
-/// Where an answer sends us, or nothing if it is the file.
+/// Returns the target of a redirect; `None` if the response is the file.
 fn next(url: &Url, response: &Response) -> Result<Option<Url>, SourceError> {
     let status = response.status();
     if status.is_success() {
@@ -137,7 +137,7 @@ fn next(url: &Url, response: &Response) -> Result<Option<Url>, SourceError> {
     target.map(|target| redirect_url(url, target)).ok_or_else(refused)?.map(Some)
 }
 
-/// Where an address sends us. Encryption is not given up on the way.
+/// Returns the target of a redirect. A redirect from HTTPS to HTTP is rejected.
 pub(crate) fn redirect_url(url: &Url, target: &str) -> Result<Url, SourceError> {
     let refused = |why| SourceError::Address { address: shown(url), why };
     let target = url.join(target).map_err(|_| refused("it redirects without an address"))?;
@@ -174,16 +174,20 @@ async fn body(
 }
 
 pub(crate) fn unreachable(url: &Url, error: &reqwest::Error) -> SourceError {
-    let host = url.host_str().unwrap_or_default().to_owned();
+    let host = url.host_str().unwrap_or_default();
+    let host = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
     SourceError::Unreachable { host, why: error_chain(error) }
 }
 
-/// An error with what is behind it, without the address.
+/// Formats an error with its causes, without the URL.
 fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
-        // That of the client repeats the address.
+        // The error of the client repeats the URL.
         let text = if error.is::<reqwest::Error>() { String::new() } else { error.to_string() };
         if !text.is_empty() && !texts.iter().any(|before| before.contains(&text)) {
             texts.push(text);
@@ -193,10 +197,10 @@ fn error_chain(error: &(dyn Error + 'static)) -> String {
     if texts.is_empty() { "the request failed".to_owned() } else { texts.join(": ") }
 }
 
-/// An address without what may be secret in it.
+/// Formats a URL without secrets.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // Addresses with a host can always be without both.
+    // Cannot fail for a URL with a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_a_skill_may_have_others() {
+    fn root_skill_may_have_further_skills() {
         let paths =
             ["SKILL.md", "assets/SKILL.md", "skills/b/SKILL.md", "skills/b/template/SKILL.md"];
         assert_eq!(found(&paths), ["", "skills/b"]);

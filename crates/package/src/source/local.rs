@@ -153,7 +153,7 @@ impl NamedFolder<'_> {
 /// Returns the skills of an archive, or the one skill of a Markdown file.
 pub(super) fn file(path: &Path) -> Result<Vec<OfferedSkill>, SourceError> {
     refuse_link_out(path)?;
-    let found = artifact::list(read(path)?, &name_of(path))?;
+    let found = artifact::list(read(path)?, &path.to_string_lossy(), &name_of(path))?;
     let offer = |(inside, summary): (String, Summary)| OfferedSkill {
         name: summary.name,
         description: summary.description,

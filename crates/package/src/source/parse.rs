@@ -130,6 +130,28 @@ fn in_bare_repository(path: &Path) -> Option<Result<GitSource, SourceError>> {
     })
 }
 
+/// Splits `file:///repository/path`, if the repository is on this machine: its name need not end in
+/// `.git`.
+fn split_local_repository(git: GitSource) -> GitSource {
+    let split = || {
+        let place = Url::parse(git.url.as_str()).ok()?.to_file_path().ok()?;
+        let is_repository = |path: &&Path| is_bare_repository(path) || path.join(".git").exists();
+        let repository = place.ancestors().find(is_repository)?;
+        let inside = place.strip_prefix(repository).ok()?.to_str()?;
+        let url = Url::from_file_path(repository).ok()?;
+        let path = [inside, git.path.as_deref().unwrap_or_default()].join("/");
+        source(GitUrl::parse(url.as_str()).ok()?, git.reference.clone(), &path, "").ok()
+    };
+    split().unwrap_or(git)
+}
+
+/// Whether the text is the path of a bare repository on this machine, or of a skill in one.
+pub fn is_in_local_bare_repository(text: &str, here: &Path) -> bool {
+    let path = absolute_path(text, here);
+    let is_below = || text.contains('/') && !path.exists() && in_bare_repository(&path).is_some();
+    is_bare_repository(&path) || is_below()
+}
+
 /// Whether a folder belongs to the SKILL.md in it, so that its other files may be part of the
 /// skill: the folder has the skill's name, or has a `tools.py`. A download folder has neither.
 fn is_for(folder: &Path, skill: &Path) -> bool {
@@ -216,11 +238,11 @@ pub fn is_shorthand(text: &str) -> bool {
     let Some((first, _)) = text.split_once('/') else { return false };
     let is_host =
         |(word, _): &(&str, &str)| text.split_once(':').is_some_and(|(it, _)| it == *word);
-    let is_said =
+    let is_explicit =
         PREFIXES.iter().any(|prefix| text.starts_with(prefix)) || HOSTS.iter().any(is_host);
     let means_a_file = is_file(text) && text.matches('/').count() < 3;
     let is_elsewhere = is_plain_path(text) || text.contains("://") || is_scp(text) || means_a_file;
-    !is_said && !is_elsewhere && !first.contains('.')
+    !is_explicit && !is_elsewhere && !first.contains('.')
 }
 
 /// Whether the text explicitly names a remote source: an address, a repository on a host or at an
@@ -256,8 +278,8 @@ fn explicit_spelling(text: &str, source: &Source) -> String {
 
 fn parse_registry(text: &str, rest: &str) -> Result<Source, SourceError> {
     let wrong = |why: &str| {
-        let way_out = "for a folder or a file write `./` in front";
-        SourceError::text(text, format!("{why}; {way_out}"))
+        let hint = "for a folder or a file write `./` in front";
+        SourceError::text(text, format!("{why}; {hint}"))
     };
     // `@acme/pdf`, as npm writes it, is the same as `acme/pdf`.
     let rest = rest.strip_prefix('@').unwrap_or(rest);
@@ -363,7 +385,8 @@ fn parse_address(text: &str) -> Result<Source, SourceError> {
                 &path.map_err(|()| SourceError::text(text, "it is not a path of this system"))?,
             )
         }
-        "ssh" | "file" => parse_git(text).map(Source::Git),
+        "file" => parse_git(text).map(|git| Source::Git(split_local_repository(git))),
+        "ssh" => parse_git(text).map(Source::Git),
         _ => Err(SourceError::text(
             text,
             format!("`{}` is not spoken; write `https://` or `ssh://`", scheme.escape_debug()),
@@ -518,7 +541,7 @@ mod tests {
         Source::parse(text, Path::new("/nowhere"))
     }
 
-    /// A repository as `url`, `url @ reference`, `url : path` or both.
+    /// Formats a repository as `url`, `url @ reference`, `url : path` or both.
     fn shown(text: &str) -> String {
         match parsed(text) {
             Ok(Source::Git(git)) => {
@@ -691,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_without_a_work_tree_is_a_repository() {
+    fn bare_repository_is_a_repository() {
         let here = tempfile::tempdir().unwrap();
         let bare = here.path().join("a b@c.git");
         for folder in ["objects", "refs"] {
@@ -700,6 +723,18 @@ mod tests {
         let parse = |text: &str| Source::parse(text, here.path()).unwrap();
         assert!(matches!(parse("./a b@c.git"), Source::Folder(_)));
         fs::write(bare.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        assert!(is_in_local_bare_repository("a b@c.git", here.path()));
+        assert!(is_in_local_bare_repository("./a b@c.git/skills/x", here.path()));
+        assert!(!is_in_local_bare_repository("./a b@c.git/objects", here.path()));
+        let below = format!("file://{}/r/skills/x@v1", here.path().display());
+        let split = |text: &str| match parse(text) {
+            Source::Git(git) => (git.url.to_string().ends_with("/r"), git.path, git.reference),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(split(&below), (false, None, Some("v1".to_owned())));
+        fs::create_dir_all(here.path().join("r/.git")).unwrap();
+        let path = Some("skills/x".to_owned());
+        assert_eq!(split(&below), (true, path, Some("v1".to_owned())));
         for text in ["./a b@c.git", "path+a b@c.git"] {
             let Source::Git(git) = parse(text) else { panic!("{text}") };
             assert!(git.url.as_str().starts_with("file:///"), "{}", git.url);
@@ -740,7 +775,7 @@ mod tests {
         #[test]
         fn arbitrary_text_does_not_panic(text in ".{0,40}", odd in "[-a-z0-9@:/.#?%+~^ ]{0,40}") {
             for text in [text, odd] {
-                // What matters is that there is an answer.
+                // Only checks that parsing does not panic.
                 let _ = parsed(&text);
                 let _ = parsed(&format!("https://x.example/{text}"));
                 let _ = parsed(&format!("git+ssh://git@x.example/{text}"));

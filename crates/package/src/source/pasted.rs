@@ -2,28 +2,28 @@
 
 use super::SourceError;
 
-/// What a line of another installer asks for.
+/// A parsed command of another installer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the line")]
 pub struct PastedCommand {
-    /// Where the skills come from, as [`Source::parse`](super::Source::parse) reads it.
+    /// The sources, in the notation of [`Source::parse`](super::Source::parse).
     pub sources: Vec<String>,
-    /// The names of the skills; without any, all may be meant.
+    /// The names of the skills; if empty, all may be meant.
     pub skills: Vec<String>,
-    /// The agents that get them; without any, those that are in use.
+    /// The agents; if empty, those that are in use.
     pub agents: Vec<String>,
-    /// Whether they are for every project of the user.
+    /// Whether to install for all projects of the user.
     pub global: bool,
-    /// Whether nobody is to be asked.
+    /// Whether to skip questions.
     pub yes: bool,
-    /// Whether the skills are only to be listed.
+    /// Whether to only list the skills.
     pub list: bool,
-    /// Whether all skills are wanted.
+    /// Whether to install all skills.
     pub all: bool,
 }
 
-/// Understands the words of a line that was written for another installer, whether it was pasted as
-/// one argument or as several. Nothing if it is no such line.
+/// Parses a command for another installer, pasted as one argument or as several. Returns `None` for
+/// other text.
 ///
 /// ```
 /// use savoir_package::source::parse_pasted_command;
@@ -65,7 +65,7 @@ pub fn parse_pasted_command(words: &[String]) -> Result<Option<PastedCommand>, S
         asked.list |= line.asked.list;
         asked.all |= line.asked.all;
     }
-    // Several words may also be the names of several skills, such as `git docker`.
+    // Several words may also be names of skills, such as `git docker`.
     let is_line = is_text || PACKAGE_RUNNERS.iter().any(|runner| starts_with(words, runner));
     match (asked, unknown) {
         (None, Some(error)) if is_line => Err(error),
@@ -73,7 +73,7 @@ pub fn parse_pasted_command(words: &[String]) -> Result<Option<PastedCommand>, S
     }
 }
 
-/// The page of a skill in the catalog of `npx skills`: `https://skills.sh/owner/repo/skill`.
+/// Parses the URL of a skill in the catalog of `npx skills`: `https://skills.sh/owner/repo/skill`.
 fn catalog_page(page: &str) -> Option<PastedCommand> {
     let rest = page.trim().strip_prefix("https://")?;
     let rest = rest.strip_prefix("www.").unwrap_or(rest).strip_prefix("skills.sh/")?;
@@ -85,20 +85,20 @@ fn catalog_page(page: &str) -> Option<PastedCommand> {
     Some(PastedCommand { sources, skills, ..PastedCommand::default() })
 }
 
-/// Whose line it is.
+/// The tool of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
-    /// `skills add`, and those that resemble it.
+    /// `skills add`, and similar tools.
     Skills,
     /// `gh skill install REPOSITORY SKILL@VERSION`
     Gh,
-    /// `claude plugin marketplace add`, and extensions of others.
+    /// `claude plugin marketplace add`, and similar commands of other agents.
     Plugin,
     /// `git clone`
     Git,
 }
 
-/// Programs that run a package of npm.
+/// Programs that run an npm package.
 const PACKAGE_RUNNERS: [&[&str]; 9] = [
     &["npx"],
     &["bunx"],
@@ -111,20 +111,20 @@ const PACKAGE_RUNNERS: [&[&str]; 9] = [
     &["bun", "x"],
 ];
 
-/// Options with a value, short and long.
+/// Options with a value.
 const OPTIONS_WITH_VALUES: [&str; 11] = [
     "-a", "--agent", "-s", "--skill", "--scope", "--pin", "--ref", "--branch", "-b", "--path",
     "--depth",
 ];
 
-/// Options that change nothing of what is installed.
+/// Options that do not change what is installed.
 const IGNORED_OPTIONS: [&str; 12] = [
     "--copy", "--force", "-f", "--full-depth", "--symlink", "--recursive", "--recurse-submodules",
     "--single-branch", "--quiet", "-q", "--universal", "--verbose",
 ];
 
-/// The tool that words begin with, and the rest. Words that begin with the name of a known program
-/// and are no install are an error.
+/// Finds the tool of a command; returns it and the remaining words. A known program with another
+/// command than an install is an error.
 fn find_tool<'a, 'w>(words: &'a [&'w str]) -> Result<Option<(Tool, &'a [&'w str])>, SourceError> {
     let mut words = words;
     while let [first, rest @ ..] = words
@@ -159,7 +159,7 @@ fn find_tool<'a, 'w>(words: &'a [&'w str]) -> Result<Option<(Tool, &'a [&'w str]
             Some((Tool::Plugin, rest))
         }
         ["git", "clone", rest @ ..] => Some((Tool::Git, rest)),
-        // It only makes sense after the marketplace was named, which is the line before it.
+        // This command needs the marketplace, which only the command before it names.
         ["claude" | "codex" | "copilot", "plugin", "install" | "enable", ..]
         | ["/plugin" | "/plugins", "install" | "enable", ..] => return Err(no_marketplace(words)),
         ["npm" | "pnpm" | "yarn" | "bun" | "gh" | "git" | "claude" | "gemini" | "codex", _, ..] => {
@@ -192,7 +192,7 @@ fn no_marketplace(words: &[&str]) -> SourceError {
     SourceError::Pasted { line: words.join(" "), why, hint }
 }
 
-/// One line while it is read.
+/// The arguments parsed so far.
 struct ParsedArguments {
     tool: Tool,
     command: String,
@@ -223,7 +223,7 @@ impl ParsedArguments {
             if OPTIONS_WITH_VALUES.contains(&option) {
                 values.extend(attached);
                 if attached.is_none() {
-                    // `-a claude-code codex` has two values; the source came before them.
+                    // `-a claude-code codex` has two values if the source came before.
                     let many = matches!(option, "-a" | "--agent" | "-s" | "--skill");
                     let most = if many && !plain.is_empty() { rest.len() } else { 1 };
                     let count = rest.iter().take_while(|word| !word.starts_with('-')).count();
@@ -280,7 +280,7 @@ impl ParsedArguments {
                 }
             }
             Tool::Skills => {
-                // There, what follows `@` is the name of a skill, and `#` a reference.
+                // In this syntax, `@` is followed by the name of a skill, and `#` by a reference.
                 let (place, fragment) = split_fragment(&source);
                 let (place, fragment) = (place.to_owned(), fragment.map(str::to_owned));
                 let (place, skill) = split_skill(&place);
@@ -304,7 +304,7 @@ impl ParsedArguments {
         if let Some(reference) = reference {
             source = format!("{source}@{reference}");
         }
-        // `npx skills add owner/repo` always means GitHub, also where a registry is set.
+        // `npx skills add owner/repo` always means GitHub, even if a registry is configured.
         if super::is_shorthand(&source) {
             source = format!("github:{source}");
         }
@@ -332,7 +332,7 @@ fn split_fragment(source: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// `owner/repo@skill`: what stands behind the last `@`, unless the address needs it.
+/// Splits `owner/repo@skill` at the last `@`, unless it belongs to the address.
 fn split_skill(source: &str) -> (&str, Option<&str>) {
     match source.rsplit_once('@') {
         Some((place, skill))
@@ -344,8 +344,8 @@ fn split_skill(source: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The commands of a text, each as its words, as a shell would split them. What is only for a
-/// shell, such as a variable, stays as it is.
+/// Splits a text into commands and words like a shell. Shell syntax such as variables is not
+/// expanded.
 fn split(text: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_lines_that_install_count() {
+    fn only_install_commands_are_parsed() {
         let two = line("/plugin marketplace add o/r\n/plugin install x@y");
         assert_eq!(two.sources, ["github:o/r"]);
         let chain = line("git clone https://github.com/o/r && cd r && npm install");
@@ -514,7 +514,7 @@ mod tests {
         #[test]
         fn arbitrary_paste_does_not_panic(text in ".{0,60}", odd in "(npx|git|gh|skills|add|clone|-a|'|\"|\\\\|#|&| |o/r|@|=){0,12}") {
             for text in [text, odd] {
-                // What matters is that there is an answer.
+                // Only checks that parsing does not panic.
                 let _ = parse_pasted_command(&[text]);
             }
         }

@@ -1,4 +1,4 @@
-//! Plugins: what a repository has besides skills, which is not installed.
+//! Lists the items of plugins besides skills, which are not installed.
 
 use std::collections::BTreeSet;
 
@@ -7,32 +7,31 @@ use serde_json::Value;
 use super::layout::{below, is_markdown, join, last_part};
 use crate::source::summary::stem;
 
-/// Folders in which a plugin says what it is.
+/// Folders that contain a plugin manifest.
 const PLUGIN_FILES: [&str; 5] =
     [".claude-plugin", ".codex-plugin", ".cursor-plugin", ".agents-plugin", ".github/plugin"];
 
-/// Most files of plugins that are read.
+/// Maximum plugin files that are read.
 pub(super) const MAX_FILES_READ: usize = 500;
 
-/// What a plugin brings that is not a skill.
+/// The kind of an item of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtraKind {
-    /// A command that runs when something happens.
+    /// A command that runs on an event.
     Hook,
-    /// A command that a user types.
+    /// A slash command.
     Command,
-    /// Another agent.
+    /// A subagent.
     Agent,
-    /// A server of tools.
     McpServer,
-    /// A server that understands a programming language.
+    /// A language server.
     LspServer,
-    /// A plugin of another repository.
+    /// A plugin from another repository.
     Plugin,
 }
 
 impl ExtraKind {
-    /// So many of them, for people.
+    /// Formats a count, such as `2 hooks`.
     pub fn count(self, count: usize) -> String {
         let noun = match self {
             Self::Hook => "hook",
@@ -50,29 +49,28 @@ impl ExtraKind {
     }
 }
 
-/// Something of a plugin that is not installed.
+/// An item of a plugin that is not installed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PluginExtra {
-    /// What it is.
     pub kind: ExtraKind,
-    /// Its name: of a hook, when it runs.
+    /// The name; for a hook, its event.
     pub name: String,
-    /// The file that says so, in the repository.
+    /// The file in the repository that declares it.
     pub path: String,
-    /// The plugin.
+    /// The name of the plugin.
     pub plugin: String,
 }
 
-/// Files of plugins, as far as they can be had.
+/// Access to the files of plugins.
 pub(super) trait Files {
-    /// The paths of all files, sorted.
+    /// Returns the paths of all files, sorted.
     fn paths(&self) -> Vec<&str>;
 
-    /// A JSON file.
+    /// Reads a JSON file.
     fn json(&self, path: &str) -> Option<Value>;
 }
 
-/// The files that must be read to know what plugins have.
+/// Returns the files that must be read to list the items of plugins.
 pub(super) fn files_to_read<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let is_wanted = |path: &&str| {
         let is_mark = PLUGIN_FILES.iter().any(|mark| {
@@ -88,7 +86,7 @@ pub(super) fn files_to_read<'a>(paths: impl Iterator<Item = &'a str>) -> Vec<&'a
     paths.filter(is_wanted).take(MAX_FILES_READ).collect()
 }
 
-/// What the plugins of a repository have that is not a skill.
+/// Returns the items of all plugins of a repository besides skills.
 pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
     let paths = files.paths();
     let mut plugins: BTreeSet<(String, String)> = BTreeSet::new();
@@ -116,13 +114,13 @@ pub(super) fn extras(files: &impl Files) -> Vec<PluginExtra> {
     for (root, plugin) in &plugins {
         extras_in_folders(&paths, root, plugin, files, &mut found);
     }
-    // One plugin may be in a marketplace and say for itself what it is.
+    // A plugin may be listed in a marketplace and have its own manifest, too.
     let mut seen = BTreeSet::new();
     found.retain(|extra| seen.insert((extra.kind, extra.name.clone(), extra.path.clone())));
     found.into_iter().collect()
 }
 
-/// The root of a plugin whose mark a file is, and the name of the file.
+/// Returns the root of the plugin that a file belongs to, and the name of the file.
 fn plugin_file(path: &str) -> Option<(&str, &str)> {
     let (folder, file) = path.rsplit_once('/')?;
     if !matches!(file, "plugin.json" | "marketplace.json") {
@@ -140,7 +138,7 @@ fn name_of(value: &Value, root: &str) -> String {
     named.unwrap_or_else(|| last_part(root).to_owned())
 }
 
-/// A path of a plugin in the repository, unless it leads elsewhere.
+/// Joins the root of a plugin and a path; returns `None` if it leads out of the repository.
 fn inside(root: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.contains(':') {
         return None;
@@ -158,7 +156,7 @@ fn inside(root: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// What the file of a plugin lists.
+/// Returns the items that a plugin manifest lists.
 fn declared_extras(
     value: &Value,
     path: &str,
@@ -200,7 +198,7 @@ fn declared_extras(
     }
 }
 
-/// What lies in the usual places of a plugin.
+/// Returns the items in the default folders of a plugin.
 fn extras_in_folders(
     paths: &[&str],
     root: &str,
@@ -233,7 +231,7 @@ fn extra(kind: ExtraKind, name: &str, path: &str, plugin: &str) -> PluginExtra {
     PluginExtra { kind, name, path, plugin }
 }
 
-/// The hooks or servers of an object, which may be wrapped in a field of its own.
+/// Returns the hooks or servers of an object, which may be inside a field of the same name.
 fn listed(kind: ExtraKind, value: &Value, path: &str, plugin: &str) -> Vec<PluginExtra> {
     let wrapper = match kind {
         ExtraKind::Hook => "hooks",
@@ -244,7 +242,7 @@ fn listed(kind: ExtraKind, value: &Value, path: &str, plugin: &str) -> Vec<Plugi
     let Some(members) = inner.as_object() else { return Vec::new() };
     let mut found = Vec::new();
     for (name, value) in members {
-        // Each group of hooks of one event has a list of commands.
+        // Each hook group of an event has a list of commands.
         let groups = value.as_array().map(Vec::as_slice).unwrap_or_default();
         let commands =
             |group: &Value| group.get("hooks").and_then(Value::as_array).map_or(1, Vec::len);
@@ -313,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marketplace_names_its_plugins() {
+    fn marketplace_plugins_are_listed() {
         let marketplace = r#"{"plugins": [
             {"name": "a", "source": "./plugins/a", "commands": ["./cmd/x.md"]},
             {"name": "far", "source": {"source": "github", "repo": "o/r"}},
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_that_say_something_are_read() {
+    fn only_needed_plugin_files_are_read() {
         let paths = [
             ".claude-plugin/plugin.json", "a/.codex-plugin/plugin.json", "plugin.json",
             "x/hooks/pre.json", ".mcp.json", "package.json",

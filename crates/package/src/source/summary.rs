@@ -16,18 +16,18 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Nothing but a name, made from that of a folder or a file.
+    /// Creates a summary without a description, with a name derived from that of a folder or file.
     pub(super) fn named(place: &str) -> Self {
         DeclaredSummary::default().at(place)
     }
 
-    /// What the frontmatter says; a name that it lacks is made from that of a folder or a file.
+    /// Reads the frontmatter; a missing name is derived from that of a folder or file.
     pub(super) fn read(bytes: &[u8], place: &str) -> Self {
         DeclaredSummary::read(bytes).at(place)
     }
 }
 
-/// What a file says about itself, wherever it lies.
+/// The name and description in a file, independent of its path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DeclaredSummary {
     name: Option<String>,
@@ -38,32 +38,32 @@ impl DeclaredSummary {
     pub(super) fn read(bytes: &[u8]) -> Self {
         let Ok(source) = Source::from_bytes(bytes.to_vec()) else { return Self::default() };
         let reading = read(source, None);
-        // A heading is no name: it changes more often than a file is renamed.
+        // A heading is not used as a name, because it changes more often than the file name.
         let is_prose = reading.document.entries().is_empty();
         let name = Some(reading.skill.name).filter(|name| !is_prose && is_name(name));
         Self { name, description: description(&reading.skill.description) }
     }
 
-    /// The summary of a file in a folder of this name.
+    /// Creates the summary of a file in a folder of this name.
     pub(super) fn at(self, place: &str) -> Summary {
         let from_place = || slugify(place).unwrap_or_else(|| "skill".to_owned());
         Summary { name: self.name.unwrap_or_else(from_place), description: self.description }
     }
 }
 
-/// Whether a name can be that of a folder: what a skill calls itself is not to be trusted.
+/// Whether a name, which is untrusted, can be the name of a folder.
 pub(super) fn is_name(name: &str) -> bool {
     let short = name.chars().count() <= MAX_NAME_CHARS;
     short && !is_unsafe_path_name(name) && path::check(name).is_ok()
 }
 
-/// A description without what could steer a terminal, unless it is empty.
+/// Removes terminal control characters from a description; returns `None` if it is empty.
 pub(super) fn description(text: &str) -> Option<String> {
     let plain = text.trim().replace(|c: char| c.is_control() && c != '\n', " ");
     Some(plain).filter(|text| !text.is_empty())
 }
 
-/// The name of a file without its ending; `.tar.gz` is one.
+/// Returns the name of a file without its extension; `.tar.gz` counts as one.
 pub(super) fn stem(name: &str) -> &str {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     match name.rsplit_once('.') {

@@ -1,4 +1,4 @@
-//! Sites that list their skills at `/.well-known/agent-skills/index.json`.
+//! Reads skills from sites that list them at `/.well-known/agent-skills/index.json`.
 
 use serde::Deserialize;
 use url::Url;
@@ -15,10 +15,10 @@ use crate::{
     path,
 };
 
-/// The schema of version 0.2.0. Lists of version 0.1 have none.
+/// The schema of version 0.2.0. Lists of version 0.1 have no schema.
 const SCHEMA: &str = "https://schemas.agentskills.io/discovery/0.2.0/schema.json";
 
-/// Folders of the list, the newer one first.
+/// The folders of the list, the newer one first.
 const FOLDERS: [&str; 2] = ["agent-skills", "skills"];
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct SkillIndex {
     skills: Vec<IndexEntry>,
 }
 
-/// An entry of both versions, not yet judged.
+/// An entry of either version, not validated.
 #[derive(Deserialize)]
 struct IndexEntry {
     name: String,
@@ -41,22 +41,22 @@ struct IndexEntry {
     files: Option<Vec<String>>,
 }
 
-/// How the files of an entry are had.
+/// How to download the files of an entry.
 enum Artifact {
     Manifest(Url, Digest),
     Archive(Url, Digest),
-    /// Version 0.1: each for itself.
+    /// Version 0.1: one URL per file.
     Files(Vec<(String, Url)>),
 }
 
-/// A list that was loaded.
+/// A downloaded list.
 struct LoadedIndex {
     index: SkillIndex,
     url: Url,
     reach: Reach,
 }
 
-/// The skills that a site lists.
+/// Returns the skills that a site lists.
 pub(super) async fn offers(
     fetcher: &Fetcher,
     site: &Url,
@@ -76,7 +76,7 @@ pub(super) async fn offers(
     Ok(offers)
 }
 
-/// The files of an entry. If the digest is known, it must be the one that the list has now.
+/// Downloads the files of an entry. If the digest is known, the list must still have it.
 pub(super) async fn tree(
     fetcher: &Fetcher,
     index: &Url,
@@ -131,7 +131,7 @@ async fn load_files(
     Ok(tree)
 }
 
-/// Looks for the list of a site: below the address first, then at its root.
+/// Finds the list of a site: below the address, or else at the root.
 async fn find(fetcher: &Fetcher, site: &Url) -> Result<LoadedIndex, SourceError> {
     if site.path().ends_with("/index.json") {
         return load(fetcher, site).await;
@@ -166,7 +166,7 @@ fn candidates(site: &Url) -> Vec<Url> {
 async fn load(fetcher: &Fetcher, url: &Url) -> Result<LoadedIndex, SourceError> {
     let loaded = fetcher.load(url, Reach::Anywhere, MAX_INDEX_BYTES).await?;
     if is_page(&loaded.bytes) {
-        // Sites with a page for every address answer so when they have no list.
+        // Sites that return a page for every URL return one here, too, if they have no list.
         return Err(SourceError::Page { place: shown(url) });
     }
     let index = parse(&loaded.bytes, url)?;
@@ -179,7 +179,7 @@ fn parse(bytes: &[u8], url: &Url) -> Result<SkillIndex, SourceError> {
         why: error.to_string(),
     };
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;
-    // The schema comes first: what another one has for skills need not be readable.
+    // Check the schema first: entries of an unknown schema may be unreadable.
     match value.get("$schema").map(|schema| schema.as_str().unwrap_or_default()) {
         None | Some(SCHEMA) => serde_json::from_value(value).map_err(wrong),
         Some(schema) => Err(SourceError::Schema { address: shown(url), schema: schema.to_owned() }),
@@ -218,7 +218,7 @@ impl LoadedIndex {
         }
     }
 
-    /// The files of an entry of version 0.1, in the folder of its name beside the list.
+    /// Returns the file URLs of an entry of version 0.1, in the folder of its name beside the list.
     fn files(&self, entry: &IndexEntry) -> Result<Vec<(String, Url)>, String> {
         let files = entry.files.as_ref().ok_or("it has no `files`")?;
         if files.len() > MAX_FILES {

@@ -1,4 +1,4 @@
-//! SKILL.md and the rules.
+//! Checks SKILL.md with the rules of `savoir check`.
 
 use savoir_skill::{
     Diagnostic, Reading, Skill, Source,
@@ -11,23 +11,22 @@ use serde_json::{Map, Value};
 use super::{Rejection, SubmissionFinding, WrittenName};
 use crate::{Tree, archive::ArchiveError};
 
-/// What readers of YAML take for different things. `check` warns; what is published is read by all of
-/// them, and permissions must not depend on who reads.
+/// YAML features that parsers interpret differently. `check` only warns, but published skills are
+/// read by many parsers, and their permissions must not depend on the parser.
 const REJECTED_YAML_RULES: [&str; 3] = ["yaml-alias", "yaml-merge-key", "yaml-tag"];
 
-/// A SKILL.md in which no rule finds an error.
+/// A SKILL.md without errors.
 pub(super) struct CheckedManifest {
-    /// Its bytes.
     pub(super) skill_md: Vec<u8>,
-    /// The folder that it was packed in.
+    /// The top-level folder of the archive.
     pub(super) folder: Option<String>,
     pub(super) reading: Reading,
-    /// What the rules say nevertheless.
+    /// Findings that are not errors.
     pub(super) warnings: Vec<SubmissionFinding>,
 }
 
 impl CheckedManifest {
-    /// Reads SKILL.md and holds the skill against every rule, whatever anybody's settings are.
+    /// Reads SKILL.md and checks the skill with all rules, ignoring user settings.
     pub(super) fn new(tree: &Tree, folder: Option<&str>) -> Result<Self, Rejection> {
         let (path, file) = tree.files().find(|(path, _)| is_skill_file(path)).ok_or_else(|| {
             ArchiveError::Layout("it has no SKILL.md at its root or in a folder there".to_owned())
@@ -37,7 +36,7 @@ impl CheckedManifest {
         let checked = check::check(source, Some(&tree.as_folder(folder)), &Options::default());
         let source = checked.reading.document.source();
         let finding = |found: &Diagnostic| SubmissionFinding::new(path, source, found);
-        // Text without frontmatter may be published: its registry names and counts it.
+        // A text without frontmatter may be published: the registry assigns its version.
         let is_error = |found: &&Diagnostic| {
             found.is_error() && found.code != "not-a-skill"
                 || REJECTED_YAML_RULES.contains(&found.code)
@@ -66,26 +65,26 @@ impl CheckedManifest {
         self.skill().mode == Mode::Prose
     }
 
-    /// What is signed.
+    /// Returns the name and the version that signatures cover.
     pub(super) fn written(&self) -> WrittenName {
         let skill = self.skill();
         WrittenName { name: skill.name.clone(), version: skill.version.clone().unwrap_or_default() }
     }
 
-    /// The frontmatter as JSON.
+    /// Returns the frontmatter as JSON.
     pub(super) fn manifest(&self) -> Value {
         let version = self.reading.detection.dialect.yaml();
         let fields = self.reading.document.fields().map(|fields| fields.to_value(version));
         fields.unwrap_or_else(|| Map::new().into())
     }
 
-    /// The line of the description, or the first one if there is none.
+    /// Returns the line of the description, or 1 if there is none.
     pub(super) fn description_line(&self) -> usize {
         let mut lines = self.reading.document.text().lines();
         lines.position(|line| line.starts_with("description:")).map_or(1, |at| at + 1)
     }
 
-    /// The first heading of the text.
+    /// Returns the first heading of the text.
     pub(super) fn heading(&self) -> Option<&str> {
         let document = &self.reading.document;
         Some(document.outline().headings.first()?.title.slice(document.text()))

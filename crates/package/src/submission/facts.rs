@@ -1,4 +1,4 @@
-//! What an index says about a submission, and what it cannot hold.
+//! Extracts the index metadata of a submission, and checks its limits.
 
 use savoir_skill::Skill;
 use url::Url;
@@ -10,7 +10,7 @@ use crate::{
     registry::Name,
 };
 
-/// What an index says.
+/// The metadata for an index.
 pub(super) struct Facts {
     pub(super) description: String,
     pub(super) author: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Reads the skill as those will who install it.
+    /// Reads the skill as installers do.
     pub(super) fn new(
         tree: &Tree,
         name: &Name,
@@ -47,7 +47,7 @@ impl Facts {
             tools: summary.tools.clone(),
             dependencies: needs(&summary)?,
         };
-        // Tools that read the list of a registry refuse all of it for the sake of one without.
+        // Some tools reject a registry's whole list because of one skill without a description.
         if facts.description.is_empty() {
             return Err(Rejection::NoDescription { line: checked.description_line() });
         }
@@ -80,7 +80,7 @@ impl Facts {
         }
     }
 
-    /// Pages and prompts show these texts, wherever in the file they come from.
+    /// Rejects control characters, because web pages and prompts show these texts.
     fn without_control(&self) -> Result<(), Rejection> {
         let acts = |text: &String| text.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
         let texts = [
@@ -98,7 +98,7 @@ impl Facts {
     }
 }
 
-/// The skills that it needs. Each must have a name that a registry can have.
+/// Returns the dependencies. Each must be a valid registry name.
 fn needs(summary: &SkillSummary) -> Result<Vec<String>, Rejection> {
     let need = |need: &savoir_skill::version::SkillRef| {
         let wrong = |why: String| SummaryError::Need { text: need.to_string(), why };
@@ -114,7 +114,7 @@ fn joined(authors: &[String]) -> Option<String> {
     Some(authors.join(", ")).filter(|author| !author.trim().is_empty())
 }
 
-/// An address of the web. Anything else would be a link on a page that does something else.
+/// Returns a web URL; other URLs could run code when a user clicks the link.
 fn address(skill: &Skill, key: &str) -> Option<String> {
     let text = skill.links.get(key)?.as_str()?;
     let url = Url::parse(text).ok()?;

@@ -1,4 +1,4 @@
-//! What a submission is called, and which version it is.
+//! Determines the name and version of a submission.
 
 use savoir_skill::{
     name::{is_reserved_namespace, is_reserved_skill_name, slugify},
@@ -9,10 +9,10 @@ use semver::Version;
 use super::{PublishOptions, Rejection, checked::CheckedManifest};
 use crate::registry::{Name, NameError, is_namespace};
 
-/// Whose prose is that nobody put a name on.
+/// The namespace of texts without frontmatter and without a chosen namespace.
 const ANONYMOUS: &str = "anon";
 
-/// The name under which it is published, if a registry can give it.
+/// Returns the name to publish under; fails if it is not a valid registry name.
 pub(super) fn name(checked: &CheckedManifest, asked: &PublishOptions) -> Result<Name, Rejection> {
     let name = requested_name(checked, asked)?;
     let needs = name.namespace().is_some_and(is_reserved_namespace)
@@ -44,7 +44,7 @@ fn requested_name(checked: &CheckedManifest, asked: &PublishOptions) -> Result<N
     }
 }
 
-/// The name of a text without frontmatter: as it was asked for, else its first heading.
+/// Returns the name of a text without frontmatter: the requested one, else its first heading.
 fn name_of_text(
     checked: &CheckedManifest,
     namespace: &str,
@@ -58,8 +58,8 @@ fn name_of_text(
     name.ok_or(Rejection::NoName)
 }
 
-/// Its version: as SKILL.md says, or as it was asked for where that says nothing. The registry counts
-/// those of prose.
+/// Returns the version of SKILL.md, or the requested one if SKILL.md has none. For texts without
+/// frontmatter, the registry assigns it.
 pub(super) fn version(
     checked: &CheckedManifest,
     asked: &PublishOptions,

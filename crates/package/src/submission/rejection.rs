@@ -1,4 +1,4 @@
-//! Why something cannot be published.
+//! Reasons why a package cannot be published.
 
 use savoir_skill::{Diagnostic, Severity, Source, SourceError, version::VersionError};
 use semver::Version;
@@ -7,91 +7,88 @@ use thiserror::Error;
 
 use crate::{SummaryError, archive::ArchiveError, registry::NameError, trust::SignatureError};
 
-/// Why something cannot be published: what, where, and the way out.
+/// Why a package cannot be published. The messages include a hint.
 #[derive(Debug, Error)]
 pub enum Rejection {
-    /// The archive is refused.
+    /// The archive is invalid.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The SKILL.md that was sent is not the one of the archive.
     #[error(
         "the SKILL.md that was sent is not the one in the archive; send the same bytes, or only the archive"
     )]
     SkillDiffers,
-    /// SKILL.md is no text.
+    /// SKILL.md is not valid text.
     #[error("{file}: {error}; {}", error.help())]
     Text { file: String, error: SourceError },
-    /// A rule finds an error.
+    /// A rule found an error.
     #[error("{}", summary(rule, findings))]
     Check { rule: &'static str, findings: Vec<SubmissionFinding> },
-    /// Nobody who installs it could use it.
+    /// Installers could not use the skill.
     #[error("SKILL.md: {0}; fix it with `savoir check --fix`")]
     SkillSummary(#[from] SummaryError),
-    /// It has no frontmatter.
     #[error(
         "SKILL.md has no frontmatter, so that it has neither a name nor a version; add it with `savoir convert`, or publish the text with `--namespace anon`; a file of its own, such as notes.md, goes into a namespace of yours as well"
     )]
     Prose,
-    /// It has one, and is to be published as prose.
+    /// A SKILL.md with frontmatter cannot be published in `anon`.
     #[error(
         "the namespace `anon` is for texts without frontmatter, and this SKILL.md has one; leave the namespace out, or use your own"
     )]
     NotProse,
-    /// Nothing tells what it is called.
+    /// No name was found.
     #[error(
         "nothing tells what the skill is called; add `name` to the frontmatter; a text without frontmatter begins with a heading, or is named with `--name`"
     )]
     NoName,
-    /// Its name cannot be that of a published skill.
+    /// The name is not a valid registry name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// What was asked for cannot be a namespace.
+    /// The requested namespace is not valid.
     #[error(
         "`{}` cannot be a namespace; write lower-case letters, digits and single hyphens", .0.escape_debug()
     )]
     NoNamespace(String),
-    /// It names another namespace.
+    /// The skill's own namespace differs from the requested one.
     #[error(
         "the skill calls itself `{}`, which is not in the namespace `{}`; use one of them", written.escape_debug(), asked.escape_debug()
     )]
     Namespace { asked: String, written: String },
-    /// It has no version.
     #[error(
         "SKILL.md has no version; publish it with `--version 1.0.0`, or add `version: 1.0.0`, or `metadata: {{version: \"1.0.0\"}}` in dialects without that field"
     )]
     NoVersion,
-    /// It has another version than was asked for.
+    /// The version of SKILL.md differs from the requested one.
     #[error(
         "`version` is {asked}, and SKILL.md says {written}; write the version into SKILL.md, or leave `--version` out"
     )]
     VersionDiffers { asked: Version, written: Version },
-    /// A version was asked for, and the registry counts it.
+    /// A version was requested, but the registry assigns it.
     #[error("the registry counts the versions of prose; leave `version` out")]
     CountedVersion,
-    /// It does not say what it does.
+    /// The description is empty.
     #[error(
         "SKILL.md:{line}: the description is empty; say what the skill does and when to use it, such as `description: Reads tables from PDF files. Use when a PDF has tables.`"
     )]
     NoDescription { line: usize },
-    /// Its version is none.
+    /// The version is not valid.
     #[error("{0}; write three numbers in quotes or as they are, such as 1.0.0")]
     Version(VersionError),
-    /// Its version says that there is none.
+    /// The version is 0.0.0, which means no version.
     #[error("version 0.0.0 means that there is none; begin with 0.1.0 or 1.0.0")]
     VersionZero,
-    /// An index cannot hold it.
+    /// A limit of the index is exceeded.
     #[error("{what} of the skill cannot be published: at most {most}; make it shorter")]
     TooMuch { what: &'static str, most: String },
-    /// A text that is shown has control characters.
+    /// A displayed text has control characters.
     #[error("{what} of the skill has control characters, which act on terminals; delete them")]
     Control { what: &'static str },
-    /// A signature is wrong.
+    /// A signature is invalid.
     #[error("{0}")]
     Signature(#[from] SignatureError),
 }
 
 impl Rejection {
-    /// A stable word for programs: the same from `check`, `install` and `publish`.
+    /// A stable code for programs; the same in `check`, `install` and `publish`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Archive(error) => error.code(),
@@ -116,7 +113,7 @@ impl Rejection {
         }
     }
 
-    /// The code of the registry's API.
+    /// The error code of the registry API.
     pub fn api_code(&self) -> &'static str {
         match self {
             Self::Archive(ArchiveError::TooLarge(_) | ArchiveError::TooManyFiles) => {
@@ -133,12 +130,12 @@ impl Rejection {
         }
     }
 
-    /// What is wrong, and the way out.
+    /// The message with its hint.
     pub fn message(&self) -> String {
         self.to_string()
     }
 
-    /// What the rules found, if they refused it.
+    /// The findings of rules that caused the rejection.
     pub fn findings(&self) -> &[SubmissionFinding] {
         match self {
             Self::Check { findings, .. } => findings,
@@ -147,22 +144,19 @@ impl Rejection {
     }
 }
 
-/// One finding of a rule at one place.
+/// A finding of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubmissionFinding {
-    /// The code of the rule, as `savoir rules` explains it.
+    /// The code of the rule; `savoir rules` explains it.
     pub rule: String,
-    /// How much it matters.
     pub severity: Severity,
-    /// The file.
     pub file: String,
-    /// Its line, from one.
+    /// The line, from 1.
     pub line: usize,
-    /// The character in the line, from one.
+    /// The character in the line, from 1.
     pub column: usize,
-    /// What is wrong.
     pub message: String,
-    /// The way out.
+    /// How to fix it.
     pub fix: Option<String>,
 }
 
@@ -181,7 +175,7 @@ impl SubmissionFinding {
     }
 }
 
-/// The finding that tells most, and how many more there are.
+/// Formats the most important finding and the number of others.
 fn summary(rule: &str, findings: &[SubmissionFinding]) -> String {
     let Some(found) = findings.iter().find(|found| found.rule == rule) else {
         return format!("SKILL.md breaks the rule `{rule}`");

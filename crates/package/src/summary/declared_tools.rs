@@ -1,4 +1,5 @@
-//! What a skill brings and uses beside its permissions, in words that a lock can hold it to.
+//! Lists what a skill provides and uses besides its permissions, so that a lock can detect
+//! additions.
 
 use savoir_skill::{
     Dialect, Document, Reading, Source, digest::sha256_hex, read_as, yaml::YamlVersion,
@@ -8,34 +9,37 @@ use serde_json::Value;
 use super::SIDE_FILE;
 use crate::Tree;
 
-/// Fields by which a host does something by itself. Another value is something else.
+/// Fields on which hosts act automatically. A changed value counts as a new capability.
 const FIELDS_WITH_EFFECT: [&str; 8] = [
     "hooks", "mcpServers", "mcp_servers", "mcp-servers", "command-dispatch", "command-tool",
     "shell", "agent",
 ];
 
-/// The same in the part of a vendor.
+/// Such fields in the metadata of vendors.
 const METADATA_WITH_EFFECT: [&str; 6] = [
     "metadata.openclaw.install", "metadata.clawdbot.install", "metadata.clawdis.install",
     "metadata.openclaw.mcp", "metadata.hermes.install", "metadata.gaia.hooks",
 ];
 
-/// Fields of Codex's side file that give an agent more than words.
+/// Such fields in the side file of Codex.
 const SIDE_FILE_FIELDS_WITH_EFFECT: [&str; 1] = ["dependencies"];
 
-/// What it brings and uses, by what it says in its own dialect and by what other hosts obey: it may
-/// be given to any of them.
+/// Returns what the skill provides and uses by its own dialect, and by fields that other hosts act
+/// on, because it may be installed for any of them.
 pub(super) fn declared_tools(reading: &Reading, tree: &Tree) -> Vec<String> {
-    let mut wishes = tools(reading);
-    wishes.extend(requirements(reading));
+    let mut declared = tools(reading);
+    declared.extend(requirements(reading));
     let document = &reading.document;
-    wishes.extend(obeyed(document, FIELDS_WITH_EFFECT.iter().chain(&METADATA_WITH_EFFECT)));
+    declared.extend(fields_with_effect(
+        document,
+        FIELDS_WITH_EFFECT.iter().chain(&METADATA_WITH_EFFECT),
+    ));
     if let Some(beside) = tree.get(SIDE_FILE).and_then(|file| as_document(&file.bytes)) {
-        wishes.extend(obeyed(&beside, SIDE_FILE_FIELDS_WITH_EFFECT.iter()));
+        declared.extend(fields_with_effect(&beside, SIDE_FILE_FIELDS_WITH_EFFECT.iter()));
     }
-    wishes.sort_unstable();
-    wishes.dedup();
-    wishes
+    declared.sort_unstable();
+    declared.dedup();
+    declared
 }
 
 fn tools(reading: &Reading) -> Vec<String> {
@@ -53,7 +57,8 @@ fn tools(reading: &Reading) -> Vec<String> {
     tools
 }
 
-/// Variables are granted with being required, and programs are run.
+/// Returns required environment variables and programs: a skill that requires them is allowed to
+/// use them.
 fn requirements(reading: &Reading) -> Vec<String> {
     let needs = &reading.skill.requirements;
     let named = |kind: &str, names: &[String]| -> Vec<String> {
@@ -68,8 +73,8 @@ fn requirements(reading: &Reading) -> Vec<String> {
     .concat()
 }
 
-/// Each field that is there, with a mark of what it says. Aliases count as what they stand for.
-fn obeyed<'a>(
+/// Returns the fields that exist, each with a digest of its value. Aliases are resolved.
+fn fields_with_effect<'a>(
     document: &Document,
     paths: impl Iterator<Item = &'a &'a str>,
 ) -> impl Iterator<Item = String> {
@@ -84,7 +89,7 @@ fn obeyed<'a>(
     })
 }
 
-/// The fields of SKILL.md that hosts obey, with what they say.
+/// Returns the fields of SKILL.md on which hosts act automatically, with their values.
 pub(super) fn obeyed_fields(document: &Document) -> Vec<(String, String)> {
     let Some(fields) = document.fields() else { return Vec::new() };
     let paths = FIELDS_WITH_EFFECT.iter().chain(&METADATA_WITH_EFFECT);
@@ -95,7 +100,7 @@ pub(super) fn obeyed_fields(document: &Document) -> Vec<(String, String)> {
     found.collect()
 }
 
-/// A file of YAML, read as frontmatter is.
+/// Parses a YAML file like frontmatter.
 fn as_document(bytes: &[u8]) -> Option<Document> {
     let text = str::from_utf8(bytes).ok()?;
     let source = Source::from_bytes(format!("---\n{text}\n---\n").into_bytes()).ok()?;

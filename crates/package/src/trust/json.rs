@@ -1,5 +1,4 @@
-//! JSON in which nothing is said twice: of two members with one name, programs differ in which
-//! they believe.
+//! Parses JSON and rejects duplicate members, because programs differ in which of two they use.
 
 use std::fmt;
 
@@ -9,7 +8,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// Reads a document; an object that has a member twice is an error.
+/// Parses a document; duplicate members are an error.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice::<Unique>(bytes).map(|unique| unique.0)
 }
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_read_once() {
+    fn duplicate_json_members_are_rejected() {
         let text = br#"{"a":[1,-1,1.5,true,null,"x",{"b":"\u00e4"}]}"#;
         assert_eq!(parse(text).unwrap(), json!({"a": [1, -1, 1.5, true, null, "x", {"b": "ä"}]}));
         for text in [&br#"{"a":1,"a":1}"#[..], br#"{"x":[{"a":1,"\u0061":2}]}"#, b"{} {}", b""] {

@@ -1,16 +1,16 @@
-//! Bundles of OpenSSF model signing, which other programs read as `skill.oms.sig`.
+//! Creates and checks bundles of OpenSSF model signing, which other programs read as `skill.oms.sig`.
 //!
 //! A bundle is a Sigstore bundle 0.3 with a DSSE envelope around an in-toto statement that lists the
-//! SHA-256 of every file. It is signed with a P-256 or P-384 key, or with one that a chain of
-//! certificates vouches for. What `model_signing` signs, [`verify`](super::verify) reads, and the
-//! other way round.
+//! SHA-256 of every file. It is signed with a P-256 or P-384 key; the key stands in the bundle, or
+//! in the certificate at the end of a chain. [`verify`](super::verify) reads the bundles of
+//! `model_signing`, and `model_signing` reads ours.
 //!
-//! Statements that are made here also bind the version of the skill. Those of other programs bind
-//! its name and its files, of which `SKILL.md` with its version is one.
+//! Our statements also contain the version of the skill. Statements of other programs contain its
+//! name and its files; `SKILL.md` is one of the files and contains the version.
 //!
-//! A chain must have been good when its certificate began to be valid, as with `model_signing`:
-//! nothing in a bundle proves when it was signed, and what was good once does not become wrong
-//! because a certificate ends. A certificate that fell into wrong hands has to be revoked.
+//! As in `model_signing`, a chain is checked at the time when the validity of its certificate
+//! starts: nothing in a bundle proves when it was signed, and an expired certificate does not
+//! invalidate earlier signatures. So a certificate whose key leaked has to be revoked.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path, time::Duration};
 
@@ -34,7 +34,9 @@ use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert, aws_lc_rs as alg
 use zeroize::Zeroizing;
 
 use super::{
-    KeyError, KeyKind, PublicKey, TrustStore, TrustedKey, json,
+    KeyError, KeyKind, PublicKey, TrustStore, TrustedKey,
+    dsse::{Envelope, PAYLOAD_TYPE, pre_authentication_encoding},
+    json,
     keys::refuse_readable,
     public_key::{certificate_id, oms_key_id},
     safe_file,
@@ -43,57 +45,56 @@ use super::{
 use crate::Tree;
 
 const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-pub(super) const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE_TYPE: &str = "https://model_signing/signature/v1.0";
 
-/// 1.3.6.1.5.5.7.3.3: the certificate is meant for the signing of code.
+/// 1.3.6.1.5.5.7.3.3: extended key usage for code signing.
 const CODE_SIGNING: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x03];
 
-/// Largest file of a key that is read.
+/// Maximum size of a key file.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
-/// Most certificates between a signature and what is trusted.
+/// Maximum certificates in a chain below the root.
 const MAX_CHAIN: usize = 8;
 
-/// Why a bundle is wrong.
+/// Why a bundle is invalid.
 #[derive(Debug, Error)]
 pub enum OmsError {
-    /// It is none.
+    /// The text is not a bundle.
     #[error("it is not an OMS bundle: {0}; sign the skill again")]
     Malformed(String),
-    /// It says what it signs in a way that is not known.
+    /// A field has an unsupported value.
     #[error(
         "`{field}` is {found}, expected `{expected}`; sign the skill with `model_signing` 1 or `savoir sign`"
     )]
     Unsupported { field: &'static str, found: String, expected: &'static str },
-    /// It belongs to another skill or version.
+    /// It was made for another skill or version.
     #[error(
         "it signs {found}, but the skill is {expected}; a signature does not pass from one to another"
     )]
     Subject { found: String, expected: String },
-    /// The digest of all digests is another.
+    /// The digest of all digests does not match.
     #[error("its list of files is not the one that its subject names; sign the skill again")]
     Inconsistent,
-    /// The signature does not belong to the statement.
+    /// The signature does not match the statement.
     #[error("the signature of the key {0} does not hold; get the skill again from its publisher")]
     Wrong(String),
-    /// The files are not those that were signed.
+    /// The files differ from the signed ones.
     #[error("{0}")]
     Files(Difference),
-    /// The key that should sign cannot be used.
+    /// The signing key cannot be used.
     #[error("it is not a P-256 key: expected a PEM block `PRIVATE KEY` or `EC PRIVATE KEY`")]
     Key,
-    /// The file of the key that should sign cannot be used.
+    /// The file of the signing key cannot be used.
     #[error(transparent)]
     File(#[from] KeyError),
-    /// Nothing could be signed.
+    /// Signing failed.
     #[error("the system could not sign")]
     Sign,
 }
 
 impl OmsError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) | Self::Unsupported { .. } => "oms_malformed",
@@ -108,7 +109,7 @@ impl OmsError {
     }
 }
 
-/// A P-256 key that signs bundles. What it prints as is its identifier, never its secret.
+/// A P-256 key that signs bundles. Its `Debug` output shows the identifier, never the secret.
 pub struct BundleKey {
     pair: EcdsaKeyPair,
 }
@@ -121,7 +122,7 @@ impl fmt::Debug for BundleKey {
 }
 
 impl BundleKey {
-    /// Reads a PEM block, as `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`
+    /// Parses a PEM block, as `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`
     /// writes it.
     pub fn from_pem(pem: &str) -> Result<Self, OmsError> {
         let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| OmsError::Key)?;
@@ -135,7 +136,7 @@ impl BundleKey {
         Ok(Self { pair: pair.map_err(|_| OmsError::Key)? })
     }
 
-    /// Reads the PEM block in a file, which others must not be able to read.
+    /// Reads the PEM block in a file; fails if other users can read the file.
     pub fn read(path: &Path) -> Result<Self, OmsError> {
         let fail = |error| KeyError::Io { path: path.to_owned(), error };
         let opened = fs::File::open(path).map_err(fail)?;
@@ -144,27 +145,27 @@ impl BundleKey {
         Self::from_pem(std::str::from_utf8(&pem).map_err(|_| OmsError::Key)?)
     }
 
-    /// A new key, as a PEM block that others must not see.
+    /// Generates a key; returns its secret PEM block.
     pub fn generate() -> Result<Zeroizing<String>, OmsError> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random);
         Ok(Zeroizing::new(pem("PRIVATE KEY", key.map_err(|_| OmsError::Key)?.as_ref())))
     }
 
-    /// Its public half.
     pub fn public_key(&self) -> Result<PublicKey, OmsError> {
         let der: PublicKeyX509Der<'_> =
             self.pair.public_key().as_der().map_err(|_| OmsError::Key)?;
         PublicKey::new(KeyKind::Ecdsa, der.as_ref().to_vec()).map_err(|_| OmsError::Key)
     }
 
-    /// Its public half as a PEM block, to be passed on.
+    /// Returns the public key as a PEM block.
     pub fn public_pem(&self) -> Result<String, OmsError> {
         self.public_key().map(|key| pem("PUBLIC KEY", key.bytes()))
     }
 }
 
-/// Signs a skill: a bundle, to be written as `skill.oms.sig` before `signature.json` is made.
+/// Signs a skill; returns a bundle, to be written as `skill.oms.sig` before `signature.json` is
+/// made.
 pub fn sign(
     tree: &Tree,
     name: &str,
@@ -219,23 +220,23 @@ pub(super) fn sign_payload(payload: &str, key: &BundleKey) -> Result<Value, OmsE
     }))
 }
 
-/// What a bundle is expected to sign.
+/// The skill that a bundle is expected to sign.
 pub(super) struct Skill<'a> {
     pub(super) files: &'a BTreeMap<String, String>,
     pub(super) name: &'a str,
     pub(super) version: &'a str,
 }
 
-/// What is known of a bundle that is not wrong.
+/// The result of checking a valid bundle.
 #[derive(Debug)]
 pub(super) struct CheckedBundle<'a> {
-    /// Every key and certificate that took part, that of the signature first.
+    /// The keys and certificates of the bundle, that of the signature first.
     pub(super) key_ids: Vec<String>,
-    /// The trusted key behind it.
+    /// The trusted key that made it.
     pub(super) trusted: Option<&'a TrustedKey>,
-    /// Whether the signature was checked and holds.
+    /// Whether the signature was checked; false if its key is unknown.
     pub(super) holds: bool,
-    /// Files of the skill that the bundle leaves out: its own `ignore_paths` name them.
+    /// Files of the skill that the bundle does not cover, because of its `ignore_paths`.
     pub(super) left_out: Vec<String>,
 }
 
@@ -250,7 +251,7 @@ pub(super) fn check<'a>(
     Ok(checked)
 }
 
-/// Checks the signature of a bundle. Returns the bytes of its statement.
+/// Checks the signature of a bundle; returns the bytes of its statement.
 pub(super) fn check_payload<'a>(
     bundle: &Value,
     store: &'a TrustStore,
@@ -269,14 +270,15 @@ pub(super) fn check_payload<'a>(
         Material { chain: Some(chain), public_key: None } => {
             check_by_chain(&chain.ders()?, &signed, &signature, store)?
         }
-        // Keyless: who may sign as whom is for a log and a policy to say, and there is none here.
+        // Keyless signatures need a transparency log and an identity policy, which are not
+        // supported.
         _ => CheckedBundle { key_ids: vec![], trusted: None, holds: false, left_out: vec![] },
     };
     check_field("payloadType", &bundle.envelope.payload_type, PAYLOAD_TYPE)?;
     Ok((checked, payload))
 }
 
-/// The key that a bundle names, as far as it does.
+/// Returns the key id that a bundle names, if any.
 pub(super) fn key_id(bundle: &Value) -> Result<Option<String>, OmsError> {
     let bundle = Bundle::read(bundle)?;
     Ok(match &bundle.material {
@@ -285,7 +287,7 @@ pub(super) fn key_id(bundle: &Value) -> Result<Option<String>, OmsError> {
     })
 }
 
-/// Every file that is not what a bundle signs.
+/// Returns every file that differs from the signed one.
 pub(super) fn differences(
     bundle: &Value,
     files: &BTreeMap<String, String>,
@@ -348,7 +350,7 @@ fn check_by_chain<'a>(
     Ok(CheckedBundle { key_ids, trusted, holds: true, left_out: vec![] })
 }
 
-/// Whether a chain leads to a root.
+/// Whether a certificate chain leads to the root.
 fn check_chain(
     end: &EndEntityCert<'_>,
     leaf: &CertificateDer<'_>,
@@ -383,7 +385,7 @@ fn check_chain(
     good.is_ok()
 }
 
-/// When a certificate begins to be valid: the fourth member after its optional version.
+/// Parses when a certificate becomes valid: the fourth member after its optional version.
 fn valid_from(certificate: &[u8]) -> Option<UnixTime> {
     let (_, certificate, _) = element(certificate)?;
     let (_, mut body, _) = element(certificate)?;
@@ -407,7 +409,7 @@ fn valid_from(certificate: &[u8]) -> Option<UnixTime> {
     Some(UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(seconds).ok()?)))
 }
 
-/// The tag, the content and what follows of an element in DER.
+/// Parses a DER element; returns its tag, its content, and the rest.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, length, rest) = match bytes {
         [tag, length @ 0..=0x7f, rest @ ..] | [tag, 0x81, length, rest @ ..] => {
@@ -420,7 +422,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, content, rest))
 }
 
-/// Checks what a bundle says it signs. Returns the files that it leaves out.
+/// Checks the statement of a bundle. Returns the files that it does not cover.
 fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<Vec<String>, OmsError> {
     let malformed = |error: serde_json::Error| OmsError::Malformed(format!("its payload: {error}"));
     let payload = json::parse(payload).map_err(malformed)?;
@@ -434,7 +436,7 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<Vec<String>, OmsError>
     };
     let Skill { files, name, version } = *skill;
     let both = format!("{name}@{version}");
-    // A version that is not known is not compared.
+    // The version is only compared if it is known.
     let named = match subject.name.split_once('@') {
         Some((first, _)) if version.is_empty() => first == name,
         _ => subject.name == name || subject.name == both,
@@ -458,7 +460,7 @@ fn statement(payload: &[u8], skill: &Skill<'_>) -> Result<Vec<String>, OmsError>
     Ok(left_out)
 }
 
-/// The files that a statement lists, with their digests.
+/// Returns the files that a statement lists, with their digests.
 fn listed(resources: &[Resource]) -> Result<BTreeMap<String, String>, OmsError> {
     let mut signed = BTreeMap::new();
     for resource in resources {
@@ -486,7 +488,7 @@ fn check_field(field: &'static str, found: &str, expected: &'static str) -> Resu
     Err(OmsError::Unsupported { field, found: format!("`{}`", found.escape_debug()), expected })
 }
 
-/// The digest of all digests, in their order.
+/// Computes the digest of all digests in order.
 fn root<'a>(digests: impl Iterator<Item = &'a String>) -> Result<String, OmsError> {
     let mut all = Sha256::new();
     for digest in digests {
@@ -497,24 +499,18 @@ fn root<'a>(digests: impl Iterator<Item = &'a String>) -> Result<String, OmsErro
     Ok(hex(&all.finalize()))
 }
 
-/// The bytes that DSSE signs.
-pub(super) fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
-    let start = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
-    [start.as_bytes(), payload].concat()
-}
-
 fn is_valid_signature(key: &[u8], signed: &[u8], signature: &[u8]) -> bool {
     [&ECDSA_P256_SHA256_ASN1, &ECDSA_P384_SHA384_ASN1]
         .into_iter()
         .any(|algorithm| UnparsedPublicKey::new(algorithm, key).verify(signed, signature).is_ok())
 }
 
-/// How bundles name a key: by the digest of its PEM block.
+/// Returns the key id that bundles use: the digest of the key's PEM block.
 pub(super) fn hint(key: &[u8]) -> String {
     sha256_hex(pem("PUBLIC KEY", key).as_bytes())
 }
 
-fn pem(kind: &str, bytes: &[u8]) -> String {
+pub(super) fn pem(kind: &str, bytes: &[u8]) -> String {
     let text = Zeroizing::new(STANDARD.encode(bytes));
     let mut block = format!("-----BEGIN {kind}-----\n");
     let mut rest = text.as_str();
@@ -589,19 +585,6 @@ struct Certificate {
 }
 
 #[derive(Deserialize)]
-struct Envelope {
-    payload: String,
-    #[serde(rename = "payloadType")]
-    payload_type: String,
-    signatures: Vec<EnvelopeSignature>,
-}
-
-#[derive(Deserialize)]
-struct EnvelopeSignature {
-    sig: String,
-}
-
-#[derive(Deserialize)]
 struct Statement {
     #[serde(rename = "_type")]
     kind: String,
@@ -633,13 +616,13 @@ struct Predicate {
 #[derive(Deserialize)]
 struct Serialization {
     method: String,
-    /// Files and folders that whoever signed left out.
+    /// Files and folders that the signer excluded.
     #[serde(default)]
     ignore_paths: Vec<String>,
 }
 
 impl Serialization {
-    /// The files that must be those that were signed, and those that are left out.
+    /// Splits the files into those that must match the signed ones, and those that are excluded.
     fn split(
         &self,
         signed: &BTreeMap<String, String>,
@@ -656,7 +639,7 @@ impl Serialization {
         (covered, left_out)
     }
 
-    /// Whether a path is one of those that are ignored, or below one.
+    /// Whether a path is excluded, or below an excluded folder.
     fn ignores(&self, path: &str) -> bool {
         self.ignore_paths.iter().any(|ignored| {
             let ignored = ignored.strip_prefix("./").unwrap_or(ignored).trim_end_matches('/');

@@ -1,5 +1,5 @@
-//! Signatures of OpenPGP. They are checked by `gpgv`, in a folder of its own that holds nothing but
-//! the trusted keys: neither the user's keys nor the user's settings have a say.
+//! Verifies OpenPGP signatures with the program `gpgv`, in a temporary folder that contains only
+//! the trusted keys, so that the user's keyring and settings have no effect.
 
 use std::{
     fs, io,
@@ -14,25 +14,25 @@ use super::{KeyKind, TrustStore, TrustedKey};
 
 const SIGNATURE: &str = "PGP SIGNATURE";
 
-/// Why a signature of OpenPGP is wrong, or cannot be checked.
+/// Why an OpenPGP signature is invalid or cannot be checked.
 #[derive(Debug, Error)]
 pub enum OpenPgpError {
-    /// It is none.
+    /// The text is not a signature.
     #[error("it is not an armoured signature of OpenPGP; make it with `gpg --detach-sign --armor`")]
     Malformed,
-    /// It does not hold.
+    /// The signature is invalid.
     #[error("the signature does not hold ({0}); get the skill again from its publisher")]
     Wrong(String),
-    /// The program that checks it is not there.
+    /// `gpgv` is not installed.
     #[error("signatures of OpenPGP are checked by `gpgv`, which is not there; install GnuPG")]
     NoProgram,
-    /// The program that checks it could not be used.
+    /// `gpgv` cannot be run.
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
 }
 
 impl OpenPgpError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Malformed | Self::Wrong(_) => "signature_openpgp",
@@ -47,16 +47,16 @@ impl OpenPgpError {
     }
 }
 
-/// What is known of a signature that is not wrong.
+/// The result of checking a signature.
 #[derive(Debug)]
 pub(super) enum CheckedSignature<'a> {
-    /// A trusted key made it.
+    /// It is valid, and a trusted key made it.
     By(&'a TrustedKey),
-    /// A key that is not known here is said to have made it.
+    /// It names an unknown key, so it could not be checked.
     Unknown(Option<String>),
 }
 
-/// Checks an armoured signature of some bytes.
+/// Checks an armoured signature over bytes.
 pub(super) fn check<'a>(
     armoured: &str,
     message: &[u8],
@@ -88,7 +88,7 @@ fn check_with<'a>(
     read_report(&run_gpgv(programs, home.path())?, store)
 }
 
-/// What the first program that is there says.
+/// Runs the first of these programs that exists; returns its status output.
 fn run_gpgv(programs: &[&str], home: &Path) -> Result<String, OpenPgpError> {
     for program in programs {
         let mut command = Command::new(program);
@@ -113,7 +113,7 @@ fn run_gpgv(programs: &[&str], home: &Path) -> Result<String, OpenPgpError> {
     Err(OpenPgpError::NoProgram)
 }
 
-/// Reads the lines that are made for programs.
+/// Parses the status lines.
 fn read_report<'a>(
     report: &str,
     store: &'a TrustStore,
@@ -133,7 +133,8 @@ fn read_report<'a>(
             return wrong(bad);
         }
     }
-    // ERRSIG <key> <algorithm> <digest> <class> <time> <reason> <fingerprint>; 9: no such key.
+    // ERRSIG <key> <algorithm> <digest> <class> <time> <reason> <fingerprint>; reason 9: no such
+    // key.
     if let Some(line) = all("ERRSIG").next() {
         if line.get(6) != Some(&"9") {
             return wrong("ERRSIG");
@@ -144,7 +145,7 @@ fn read_report<'a>(
     let (Some(_), Some(valid)) = (all("GOODSIG").next(), all("VALIDSIG").next()) else {
         return wrong("it was not found good");
     };
-    // VALIDSIG <fingerprint> … <class> <fingerprint of the primary key>; 00: over bytes.
+    // VALIDSIG <fingerprint> … <class> <fingerprint of the primary key>; class 00: over bytes.
     let (Some(&"00"), Some(primary)) = (valid.get(9), valid.get(10)) else {
         return wrong("it is not a signature over a file");
     };
@@ -159,26 +160,26 @@ fn key_id_of(fingerprint: &str) -> String {
     format!("openpgp:{}", fingerprint.to_ascii_lowercase())
 }
 
-/// The bytes in an armoured block, which is all of the text.
+/// Decodes an armoured block, which must be the whole text.
 pub(super) fn dearmour(text: &str, kind: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix(&format!("-----BEGIN {kind}-----"))?;
     let inner = inner.strip_suffix(&format!("-----END {kind}-----"))?;
     let mut lines = inner.lines().map(str::trim).skip(1).peekable();
-    // Remarks end with an empty line.
+    // Armour headers end with an empty line.
     while lines.next_if(|line| line.contains(": ")).is_some() {}
     let body: String = lines.take_while(|line| !line.starts_with('=') || line.len() != 5).collect();
     STANDARD.decode(body).ok().filter(|bytes| !bytes.is_empty())
 }
 
-/// What the fingerprint of a key is the digest of.
+/// The bytes of a key that its fingerprint is computed from.
 pub(super) enum FingerprintedKey {
-    /// SHA-1.
+    /// With SHA-1.
     Version4(Vec<u8>),
-    /// SHA-256.
+    /// With SHA-256.
     Version6(Vec<u8>),
 }
 
-/// The first packet of a key, if it is a public key.
+/// Returns the first packet of a key, if it is a public key.
 pub(super) fn fingerprinted(bytes: &[u8]) -> Option<FingerprintedKey> {
     let (tag, body) = first_packet(bytes)?;
     let length = body.len();

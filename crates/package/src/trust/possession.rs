@@ -67,7 +67,7 @@ mod tests {
         assert!(!is_proved(&mine.public_key(), of("evil", here.registry), &proof));
         assert!(!is_proved(&mine.public_key(), of("acme", "https://y.example/registry"), &proof));
         assert!(!is_proved(&mine.public_key(), here, "none"));
-        // The same key as OpenSSH writes it.
+        // The same key in the format of OpenSSH.
         let line = ssh::public_key_text(&mine);
         assert!(is_proved(&PublicKey::parse(&line).unwrap(), here, &proof));
         let old = statement_of(here, jiff::civil::date(2026, 2, 3));

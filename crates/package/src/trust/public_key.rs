@@ -14,7 +14,6 @@ use thiserror::Error;
 
 use super::{oms, openpgp, ssh};
 
-/// The kind of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyKind {
@@ -127,6 +126,14 @@ impl PublicKey {
     /// The bytes in base64, as in the list of trusted keys.
     pub fn to_base64(&self) -> String {
         STANDARD.encode(&self.bytes)
+    }
+
+    /// The key as text that [`Self::parse`] reads: a PEM block for keys that sign bundles, else base64.
+    pub fn to_text(&self) -> String {
+        match self.kind {
+            KeyKind::Ecdsa => oms::pem("PUBLIC KEY", &self.bytes),
+            _ => self.to_base64(),
+        }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::NamedTempFile;
+
+use crate::temporary_file;
 
 /// Writes a file, and replaces an existing one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -58,9 +60,8 @@ pub(super) fn lock_path(path: &Path) -> PathBuf {
 }
 
 fn write_temp_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
-    let mut file = Builder::new()
-        .permissions(fs::Permissions::from_mode(mode))
-        .tempfile_in(parent_folder(path))?;
+    let permissions = fs::Permissions::from_mode(mode);
+    let mut file = temporary_file::create(parent_folder(path), Some(permissions))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)

@@ -53,7 +53,6 @@ pub enum SignatureKind {
     SshSig,
     /// OpenSSF model signing.
     Oms,
-    /// OpenPGP.
     OpenPgp,
 }
 
@@ -585,10 +584,10 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Adds a trusted signer. A key that is trusted only for other skills gets no role, like an
-    /// unknown key.
+    /// Adds a trusted signer. A key that is trusted only for other skills, or only for evaluations,
+    /// gets no role, like an unknown key.
     fn push(&mut self, kind: SignatureKind, trusted: &TrustedKey) {
-        let is_covered = trusted.covers(self.name);
+        let is_covered = trusted.role != Role::Evaluator && trusted.covers(self.name);
         let others = trusted.namespaces.iter().flatten().filter(|_| !is_covered);
         self.signers.push(Signer {
             key_id: trusted.key.key_id(),

@@ -9,8 +9,8 @@
 //! ]
 //! ```
 //!
-//! A rule remembers consent: what comes from there is installed without a question. It never makes
-//! a skill's tier higher, since nobody signed anything.
+//! A rule stores the user's consent: skills from a trusted source are installed without a question.
+//! It never raises a skill's tier, because it is not a signature.
 
 mod rule;
 

@@ -1,8 +1,8 @@
-//! Signatures of OpenSSH, as `ssh-keygen -Y sign` makes them and `ssh-keygen -Y verify` reads them.
+//! Signs and verifies in the format of `ssh-keygen -Y sign` and `ssh-keygen -Y verify`.
 //!
-//! What is signed are the bytes of the record in `signature.json`, in the namespace
-//! [`NAMESPACE`]: a signature that was made for anything else, such as a commit, is worth nothing
-//! here. Ed25519, P-256 and RSA keys are read, and Ed25519 keys on hardware tokens.
+//! The signed message is the bytes of the record in `signature.json`, in the namespace
+//! [`NAMESPACE`], so that signatures made for other purposes, such as commits, are rejected.
+//! Ed25519, P-256 and RSA keys are supported, and Ed25519 keys on hardware tokens.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ use super::{
     KeyError, KeyKind, PublicKey, PublicKeyError, SigningKey, keys::refuse_readable, safe_file,
 };
 
-/// What a signature is made for: `ssh-keygen -Y sign -n savoir-skill@v1 -f <key>`.
+/// The namespace of signatures: `ssh-keygen -Y sign -n savoir-skill@v1 -f <key>`.
 pub const NAMESPACE: &str = "savoir-skill@v1";
 
 const MAGIC: &[u8] = b"SSHSIG";
@@ -45,42 +45,41 @@ const SSH_TOKEN: &[u8] = b"sk-ssh-ed25519@openssh.com";
 const SSH_P256: &[u8] = b"ecdsa-sha2-nistp256";
 const SSH_RSA: &[u8] = b"ssh-rsa";
 
-/// Somebody touched the token.
+/// The flag that the user touched the token.
 const USER_PRESENT: u8 = 1;
 
-/// Largest file of a key that is read.
+/// Maximum size of a key file.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 
-/// Why a signature of OpenSSH is wrong, or cannot be made.
+/// Why an OpenSSH signature is invalid or cannot be made.
 #[derive(Debug, Error)]
 pub enum SshError {
-    /// It is none.
     #[error(
         "it is not a signature of OpenSSH: {0}; make it with `ssh-keygen -Y sign -n {NAMESPACE}`"
     )]
     Malformed(&'static str),
-    /// It was made for something else.
+    /// It has another namespace.
     #[error("it was made for `{}`; make it with `ssh-keygen -Y sign -n {NAMESPACE}`", .0.escape_debug())]
     Namespace(String),
-    /// It was made in a way that is not known.
+    /// The algorithm is not supported.
     #[error("`{}` is not known; sign with an Ed25519, P-256 or RSA key", .0.escape_debug())]
     Algorithm(String),
-    /// It does not belong to what it is said to sign.
+    /// The signature does not match the message.
     #[error("the signature of the key {0} does not hold; get the skill again from its publisher")]
     Wrong(String),
     /// The key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// OpenSSH is not there, and the key needs it.
+    /// The key needs OpenSSH, which is not installed.
     #[error("{}: this key needs `ssh-keygen`, which could not be started: {error}; install OpenSSH", path.display())]
     Program { path: PathBuf, error: io::Error },
-    /// OpenSSH refused.
+    /// `ssh-keygen` failed.
     #[error("{}: `ssh-keygen` refused: {message}", path.display())]
     Refused { path: PathBuf, message: String },
 }
 
-/// Signs bytes with the key in a file: a private key, or the public half of one that an agent or a
-/// token holds. Keys with a passphrase and those of agents and tokens are left to `ssh-keygen`.
+/// Signs bytes with the key in a file: a private key, or the public key of one in an agent or on a
+/// token. Keys with a passphrase and keys of agents and tokens are used by `ssh-keygen`.
 pub fn sign(path: &Path, message: &[u8]) -> Result<String, SshError> {
     let fail = |error| KeyError::Io { path: path.to_owned(), error };
     let opened = fs::File::open(path).map_err(fail)?;
@@ -94,7 +93,7 @@ pub fn sign(path: &Path, message: &[u8]) -> Result<String, SshError> {
     }
 }
 
-/// Signs bytes with a key of ours as OpenSSH would.
+/// Signs bytes with one of Savoir's keys in the format of OpenSSH.
 pub fn sign_with(key: &SigningKey, message: &[u8]) -> String {
     let public = public_key_blob(&key.public_bytes());
     let digest = Sha512::digest(message);
@@ -110,7 +109,7 @@ pub fn sign_with(key: &SigningKey, message: &[u8]) -> String {
     armour(&blob)
 }
 
-/// The bytes of an Ed25519 key as a line of OpenSSH has them.
+/// Returns an Ed25519 public key in the binary format of OpenSSH.
 pub(super) fn public_key_blob(ed25519: &[u8]) -> Vec<u8> {
     let mut public = Vec::new();
     push_string(&mut public, SSH_ED25519);
@@ -118,13 +117,13 @@ pub(super) fn public_key_blob(ed25519: &[u8]) -> Vec<u8> {
     public
 }
 
-/// A key of ours as OpenSSH writes it.
+/// Returns the public key of one of Savoir's keys as a line of OpenSSH.
 #[cfg(test)]
 pub(super) fn public_key_text(key: &SigningKey) -> String {
     format!("ssh-ed25519 {}", STANDARD.encode(public_key_blob(&key.public_bytes())))
 }
 
-/// Whose signature it claims to be.
+/// Returns the public key in a signature, without checking the signature.
 pub(super) fn signer(armoured: &str) -> Result<PublicKey, SshError> {
     let blob = dearmour(armoured)?;
     let parts = SignatureParts::read(&blob)?;
@@ -132,7 +131,8 @@ pub(super) fn signer(armoured: &str) -> Result<PublicKey, SshError> {
         .map_err(|_| SshError::Malformed("its key cannot be used"))
 }
 
-/// Whose signature of some bytes it is. That the key is trusted is another question.
+/// Checks a signature over bytes, and returns its key. The caller decides whether it trusts the
+/// key.
 pub(super) fn check(armoured: &str, message: &[u8]) -> Result<PublicKey, SshError> {
     let blob = dearmour(armoured)?;
     let parts = SignatureParts::read(&blob)?;
@@ -154,7 +154,7 @@ pub(super) fn check(armoured: &str, message: &[u8]) -> Result<PublicKey, SshErro
     }
 }
 
-/// The bytes of a public key in a line of OpenSSH, such as `ssh-ed25519 AAAA… comment`.
+/// Returns the bytes of a public key in a line of OpenSSH, such as `ssh-ed25519 AAAA… comment`.
 pub(super) fn public_key_line(line: &str) -> Option<Vec<u8>> {
     let mut words = line.split_ascii_whitespace();
     let name = words.next()?;
@@ -163,7 +163,7 @@ pub(super) fn public_key_line(line: &str) -> Option<Vec<u8>> {
     (inner == name.as_bytes()).then_some(bytes)
 }
 
-/// What identifies a public key, as `ssh-keygen -l` shows it.
+/// Returns the key id as `ssh-keygen -l` shows it.
 pub(super) fn key_id(public: &[u8]) -> Result<String, PublicKeyError> {
     match read_key(public) {
         Some(_) => Ok(format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(public)))),
@@ -204,7 +204,8 @@ fn read_key(public: &[u8]) -> Option<Key<'_>> {
     rest.is_empty().then_some(key)
 }
 
-/// Whether a signature holds; nothing if it is cut off, its algorithm if that is not known.
+/// Whether a signature is valid; `None` if it is truncated, and an error with the algorithm if that
+/// is not supported.
 fn verify_signature<'a>(
     public: &[u8],
     signature: &'a [u8],
@@ -218,13 +219,13 @@ fn verify_signature<'a>(
         }
         (Key::Token { point, application }, SSH_TOKEN) => {
             let [flags, counter @ ..] = rest else { return None };
-            let mut told = Sha256::digest(application).to_vec();
-            told.push(*flags);
-            told.extend_from_slice(counter);
-            told.extend_from_slice(&Sha256::digest(data));
+            let mut message = Sha256::digest(application).to_vec();
+            message.push(*flags);
+            message.extend_from_slice(counter);
+            message.extend_from_slice(&Sha256::digest(data));
             counter.len() == 4
                 && flags & USER_PRESENT != 0
-                && UnparsedPublicKey::new(&ED25519, point).verify(&told, bytes).is_ok()
+                && UnparsedPublicKey::new(&ED25519, point).verify(&message, bytes).is_ok()
         }
         (Key::P256(point), SSH_P256) => {
             let fixed = fixed_ecdsa(bytes)?;
@@ -244,7 +245,7 @@ fn verify_signature<'a>(
     Some(Ok(good))
 }
 
-/// Two numbers as 64 bytes.
+/// Converts two integers to 64 bytes.
 fn fixed_ecdsa(bytes: &[u8]) -> Option<[u8; 64]> {
     let (r, rest) = take_string(bytes)?;
     let (s, rest) = take_string(rest)?;
@@ -258,7 +259,7 @@ fn fixed_ecdsa(bytes: &[u8]) -> Option<[u8; 64]> {
     rest.is_empty().then_some(fixed)
 }
 
-/// A number that is not negative, without the zero that says so.
+/// Returns the bytes of a positive integer without its leading zero.
 fn positive_integer_bytes(number: &[u8]) -> Option<&[u8]> {
     match number {
         [0, rest @ ..] if rest.first().is_some_and(|first| *first >= 0x80) => Some(rest),
@@ -267,7 +268,6 @@ fn positive_integer_bytes(number: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The parts of a signature.
 struct SignatureParts<'a> {
     public: &'a [u8],
     namespace: &'a [u8],
@@ -299,7 +299,7 @@ fn unknown(name: &[u8]) -> SshError {
     SshError::Algorithm(String::from_utf8_lossy(name).into_owned())
 }
 
-/// What the key signs instead of the message.
+/// Returns the bytes that are signed instead of the message.
 fn signed_data(hash: &[u8], digest: &[u8]) -> Vec<u8> {
     let mut data = MAGIC.to_vec();
     for part in [NAMESPACE.as_bytes(), b"", hash, digest] {
@@ -340,7 +340,7 @@ fn dearmour(text: &str) -> Result<Vec<u8>, SshError> {
     STANDARD.decode(inner).map_err(|_| SshError::Malformed("it is not base64"))
 }
 
-/// An Ed25519 key without a passphrase.
+/// Parses an unencrypted Ed25519 key.
 fn plain_key(text: &str) -> Option<SigningKey> {
     let inner = text.trim().strip_prefix(KEY_BEGIN)?.strip_suffix(KEY_END)?;
     let inner: Zeroizing<String> = Zeroizing::new(inner.split_ascii_whitespace().collect());
@@ -374,7 +374,8 @@ fn sign_by_program(path: &Path, message: &[u8]) -> Result<String, SshError> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(program)?;
-    // It reads nothing before it has the key, and what it says then explains a broken pipe.
+    // If `ssh-keygen` cannot use the key, it exits without reading the input; its error output
+    // explains the broken pipe.
     let _ = child.stdin.take().map(|mut stdin| stdin.write_all(message));
     let output = child.wait_with_output().map_err(program)?;
     let signature = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -382,7 +383,7 @@ fn sign_by_program(path: &Path, message: &[u8]) -> Result<String, SshError> {
         let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(SshError::Refused { path: path.to_owned(), message });
     }
-    // What was made is what will be read.
+    // Check that the new signature is accepted.
     check(&signature, message)?;
     Ok(signature)
 }

@@ -1,8 +1,8 @@
-//! Signs statements of in-toto about a skill, such as the results of an evaluation, and checks them.
+//! Signs and checks in-toto statements about a skill, such as the results of an evaluation.
 //!
 //! A statement is signed as a DSSE envelope with an Ed25519 or an OpenSSH key, or as a Sigstore
-//! bundle with a P-256 key. The bytes that are signed begin with `DSSEv1`, so that no signature of
-//! a skill can be used for a statement, or the other way round.
+//! bundle with a P-256 key. The signed bytes start with `DSSEv1`, so that a signature of a skill
+//! cannot be used for a statement, and vice versa.
 
 use std::path::Path;
 
@@ -13,8 +13,10 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::{
-    KeyKind, SignatureKind, SigningKey, TrustStore, json,
-    oms::{self, BundleKey, OmsError, PAYLOAD_TYPE, pre_authentication_encoding},
+    KeyKind, SignatureKind, SigningKey, TrustStore, TrustedKey,
+    dsse::{Envelope, PAYLOAD_TYPE, pre_authentication_encoding},
+    json,
+    oms::{self, BundleKey, OmsError},
     ssh::{self, SshError},
 };
 
@@ -29,20 +31,20 @@ pub enum StatementKey<'a> {
     Bundle(&'a BundleKey),
 }
 
-/// A statement whose signature is not wrong.
+/// A statement whose signature is valid, or could not be checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignedStatement {
     pub statement: Value,
     pub kind: SignatureKind,
-    /// The key, as far as it is known.
+    /// The key id, if it is known.
     pub key_id: String,
-    /// The owner of the key, if the user trusts it.
-    pub publisher: Option<String>,
+    /// The key, if the user trusts it.
+    pub trusted: Option<TrustedKey>,
     /// Whether the signature could be checked. The key of an Ed25519 signature has to be known.
     pub checked: bool,
 }
 
-/// Why a statement cannot be signed or believed.
+/// Why a statement cannot be signed, or its signature is invalid.
 #[derive(Debug, Error)]
 pub enum StatementError {
     #[error("it is not a signed statement: {0}")]
@@ -68,21 +70,6 @@ impl StatementError {
             Self::Bundle(error) => error.code(),
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Envelope {
-    payload: String,
-    #[serde(rename = "payloadType")]
-    payload_type: String,
-    signatures: Vec<EnvelopeSignature>,
-}
-
-#[derive(Deserialize)]
-struct EnvelopeSignature {
-    #[serde(default)]
-    keyid: String,
-    sig: String,
 }
 
 /// Signs a statement. The result is a DSSE envelope, or a bundle.
@@ -148,8 +135,8 @@ pub fn check_statement(
         }
     };
     refuse_revoked(&key_id, store)?;
-    let publisher = store.get(&key_id).map(|trusted| trusted.publisher.clone());
-    Ok(SignedStatement { statement, kind, key_id, publisher, checked })
+    let trusted = store.get(&key_id).cloned();
+    Ok(SignedStatement { statement, kind, key_id, trusted, checked })
 }
 
 fn check_bundle(document: &Value, store: &TrustStore) -> Result<SignedStatement, StatementError> {
@@ -162,7 +149,7 @@ fn check_bundle(document: &Value, store: &TrustStore) -> Result<SignedStatement,
         statement: json::parse(&payload).map_err(malformed)?,
         kind: SignatureKind::Oms,
         key_id: checked.key_ids.first().cloned().unwrap_or_default(),
-        publisher: checked.trusted.map(|trusted| trusted.publisher.clone()),
+        trusted: checked.trusted.cloned(),
         checked: checked.holds,
     })
 }
@@ -177,7 +164,7 @@ fn refuse_revoked(key_id: &str, store: &TrustStore) -> Result<(), StatementError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::{Role, TrustedKey};
+    use crate::trust::Role;
 
     fn trusting(key: super::super::PublicKey) -> TrustStore {
         TrustStore::of_keys(vec![TrustedKey {
@@ -189,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn statement_is_believed_only_as_it_was_signed() {
+    fn changed_statement_is_not_trusted() {
         let statement = json!({"subject": [{"name": "pdf"}], "n": 1});
         let own = SigningKey::generate().unwrap();
         let bundle = BundleKey::from_pem(&BundleKey::generate().unwrap()).unwrap();
@@ -201,9 +188,9 @@ mod tests {
             let store = trusting(public);
             let checked = check_statement(&bytes, &store).unwrap();
             assert_eq!(checked.statement, statement);
-            assert!(checked.checked && checked.publisher.as_deref() == Some("Ada"));
+            assert!(checked.checked && checked.trusted.is_some_and(|key| key.publisher == "Ada"));
             let unknown = check_statement(&bytes, &TrustStore::default()).unwrap();
-            assert!(!unknown.checked && unknown.publisher.is_none());
+            assert!(!unknown.checked && unknown.trusted.is_none());
             let other = STANDARD.encode(json!({"subject": [{"name": "pdf"}], "n": 2}).to_string());
             let mut changed = signed.clone();
             let envelope = match changed.get_mut("dsseEnvelope") {

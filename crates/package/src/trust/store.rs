@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::{KeyKind, PublicKey, PublicKeyError, Tier, json, safe_file};
-use crate::limits::MAX_TRUST_STORE_BYTES;
+use crate::limits::{MAX_EVALUATION_KEYS, MAX_TRUST_STORE_BYTES};
 
 /// The role of a trusted key, which decides the tier that its signatures attest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub enum Role {
     Publisher,
     /// The vendor: its skills are [`Tier::Verified`].
     Amd,
+    /// Somebody who measures skills: its evaluations count, its signatures of skills do not.
+    Evaluator,
 }
 
 impl Role {
@@ -31,6 +33,7 @@ impl Role {
         match self {
             Self::Publisher => Tier::Community,
             Self::Amd => Tier::Verified,
+            Self::Evaluator => Tier::Experimental,
         }
     }
 
@@ -39,6 +42,7 @@ impl Role {
         match self {
             Self::Publisher => "publisher",
             Self::Amd => "amd",
+            Self::Evaluator => "evaluator",
         }
     }
 }
@@ -195,6 +199,14 @@ impl TrustStore {
     /// Returns the trusted key with this identifier.
     pub fn get(&self, key_id: &str) -> Option<&TrustedKey> {
         self.keys.iter().find(|trusted| trusted.key.key_id() == key_id)
+    }
+
+    /// The ids of the keys whose evaluations of a skill count, those of evaluators first.
+    pub fn evaluation_keys(&self, skill: &str) -> Vec<String> {
+        let mut keys: Vec<&TrustedKey> =
+            self.keys.iter().filter(|trusted| trusted.covers(skill)).collect();
+        keys.sort_by_key(|trusted| trusted.role != Role::Evaluator);
+        keys.iter().take(MAX_EVALUATION_KEYS).map(|trusted| trusted.key.key_id()).collect()
     }
 
     /// Returns the revocation of a key, if it was revoked.
@@ -390,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_revoked_stays_revoked() {
+    fn revoked_key_cannot_be_trusted_again() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("trusted-keys.json");
         TrustStore::trust(&path, &key(1)).unwrap();
@@ -407,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_survives() {
+    fn unknown_fields_of_trusted_keys_are_kept() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("trusted-keys.json");
         let mut entry = entry(&key(1));
@@ -425,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list() {
+    fn invalid_trust_store_is_an_error() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("trusted-keys.json");
         let good = Value::from(entry(&key(1)));
@@ -459,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_lose_nothing() {
+    fn concurrent_trust_changes_are_kept() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("trusted-keys.json");
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What the tests of signatures share.
+//! Fixtures for tests of signatures.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ pub(super) fn data(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// The skill that other programs signed.
+/// The test skill that other programs signed.
 pub(super) fn golden() -> Tree {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/trust");
     Tree::read(&folder.join(NAME)).unwrap()
 }
 
-/// A skill with another file, or with one that is not what it was.
+/// Returns the skill with a file added or replaced.
 pub(super) fn with(tree: &Tree, path: &str, bytes: impl Into<Vec<u8>>) -> Tree {
     let mut changed = without(tree, path);
     changed.add(path.to_owned(), File { bytes: bytes.into(), executable: false }).unwrap();

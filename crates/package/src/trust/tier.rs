@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lower_of_claim_and_attestation() {
+    fn tier_is_lower_of_claim_and_attestation() {
         for (dialect, claimed, attested, counts) in [
             (Dialect::GAIA, Some(Verified), Verified, Verified),
             (Dialect::GAIA, Some(Verified), Community, Community),
@@ -41,9 +41,9 @@ mod tests {
         }
     }
 
-    /// The specification: who does not say it is experimental.
+    /// By the specification, a GAIA skill without a claimed tier is experimental.
     #[test]
-    fn gaia_always_claims() {
+    fn gaia_skill_without_tier_is_experimental() {
         let text = "---\nname: demo\ndescription: Says hello. Use when greeting.\nmetadata:\n  gaia:\n    permissions: []\n---\n";
         let source = savoir_skill::Source::from_bytes(text.as_bytes().to_vec()).unwrap();
         let skill = savoir_skill::read(source, None).skill;

@@ -1,4 +1,4 @@
-//! Archives: hostile ones, real ones, packed ones and damaged ones.
+//! Tests of archives: malicious, real, packed and damaged ones.
 
 use savoir_package::{File, Tree, archive};
 
@@ -13,7 +13,7 @@ fn file(text: &str) -> File {
     File { bytes: text.into(), executable: false }
 }
 
-/// A skill with a bit of everything.
+/// A skill with several kinds of files.
 fn skill() -> Tree {
     let mut tree = Tree::default();
     let noise: Vec<u8> =
@@ -34,7 +34,7 @@ fn skill() -> Tree {
     tree
 }
 
-/// The word for what is wrong with an archive of one skill, or `ok`.
+/// Returns the error code of an archive of one skill, or `ok`.
 fn verdict(bytes: &[u8]) -> &'static str {
     let tree = archive::unpack(bytes).and_then(archive::one_skill);
     tree.map_or_else(|error| error.code(), |_| "ok")

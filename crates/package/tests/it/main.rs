@@ -1,4 +1,4 @@
-//! Behaviour of the crate as a whole, beside the programs of others.
+//! Integration tests of the crate, including tests with programs of others.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![expect(clippy::print_stderr, reason = "tests tell what they could not check here")]

@@ -1,4 +1,4 @@
-//! Skills of OpenClaw become skills of GAIA, with all their files.
+//! Tests of migrating OpenClaw skills to GAIA skills, with all their files.
 
 mod hostile;
 mod real;
@@ -22,7 +22,7 @@ limit: {type: integer}\n    handler: handlers/count.py:run\n---\n\nCounts the wo
 
 const HANDLER: &str = "def run(text, limit=3, **rest):\n    return {'words': len(text.split()), 'limit': limit, 'rest': rest}\n";
 
-/// A folder with skills and one for results.
+/// A folder with skills, and one for results.
 struct TestFolder(TempDir);
 
 impl TestFolder {
@@ -68,7 +68,7 @@ fn codes(report: &MigrationReport) -> Vec<&str> {
     report.blockers.iter().map(|blocker| blocker.code).collect()
 }
 
-/// What Python says to a script that runs in a folder, where there is a Python.
+/// Runs a Python script in a folder; returns its output, or `None` if there is no Python.
 fn python(folder: &Path, script: &str) -> Option<String> {
     let stub = folder.join("gaia/agents/base");
     fs::create_dir_all(&stub).unwrap();
@@ -83,7 +83,7 @@ fn python(folder: &Path, script: &str) -> Option<String> {
 }
 
 #[test]
-fn the_whole_folder_comes_along() {
+fn all_files_are_migrated() {
     let place = TestFolder::new();
     let file = place.write("claw/SKILL.md", SKILL);
     place.write("claw/handlers/count.py", HANDLER);
@@ -157,7 +157,7 @@ fn dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_skill_is_not_written_into_itself() {
+fn output_inside_the_skill_is_rejected() {
     let place = TestFolder::new();
     let file = place.write("claw/SKILL.md", SKILL);
     let inside = MigrateOptions::new(place.path("claw/deep/out"));
@@ -169,7 +169,7 @@ fn a_skill_is_not_written_into_itself() {
 }
 
 #[test]
-fn two_skills_do_not_share_a_name() {
+fn second_skill_of_a_name_is_rejected() {
     let place = TestFolder::new();
     let options = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
     let mut migrator = Migrator::new(options);

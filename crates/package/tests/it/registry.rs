@@ -1,7 +1,8 @@
-//! Registries on this machine: as files that a small server serves, and as servers that answer
-//! whatever a test wants.
+//! Tests of the registry client with local registries: static files on a small server, and mock
+//! servers.
 
 mod api;
+mod evaluations;
 mod examples;
 mod hostile;
 mod http_responses;
@@ -49,7 +50,7 @@ fn client(cache: &Path, address: &str) -> Client {
     Client::new(settings(cache), address, None).unwrap()
 }
 
-/// Registries in this order.
+/// Creates a client with registries in this order.
 fn registries(project: &TestProject, entries: Vec<RegistryEntry>) -> Registries {
     Registries::new(settings(&project.data()), entries).unwrap()
 }
@@ -65,7 +66,7 @@ async fn gathered(
     gather(registries, &GatherRequest { asked, update, ..GatherRequest::new(&state) }).await
 }
 
-/// Checks and installs what was gathered; the shelf comes to the same choice.
+/// Checks and installs gathered skills; the skill set must resolve to the same versions.
 fn take(project: &TestProject, gathered: &GatheredSkills) -> InstallPlan {
     let ready: Vec<CheckedSkill> = gathered
         .arrivals
@@ -84,14 +85,14 @@ fn take(project: &TestProject, gathered: &GatheredSkills) -> InstallPlan {
     plan
 }
 
-/// Installs skills by name.
+/// Installs skills by name; returns what is installed.
 async fn installed(project: &TestProject, registries: &Registries, wanted: &[&str]) -> Vec<String> {
     let found = gathered(project, registries, wanted, Update::Nothing).await.unwrap();
     take(project, &found);
     versions(project)
 }
 
-/// What is installed, such as `pdf 1.0.0`.
+/// Returns what is installed, such as `pdf 1.0.0`.
 fn versions(project: &TestProject) -> Vec<String> {
     let lock = project.skill_set().state().unwrap().lock;
     lock.skills.iter().map(|(name, skill)| format!("{name} {}", skill.version)).collect()

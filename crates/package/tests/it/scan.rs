@@ -1,4 +1,4 @@
-//! Real skills, which are harmless: none may be blocked, and few may ask for a look.
+//! Tests that harmless real skills are not blocked, and that few need a review.
 
 use std::{
     path::{Path, PathBuf},

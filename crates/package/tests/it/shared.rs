@@ -1,8 +1,8 @@
-//! Data that lies beside the repository on some machines and is absent on others.
+//! Shared test data, which exists beside the repository on some machines only.
 
 use std::path::{Path, PathBuf};
 
-/// A folder of the shared test data, or `None` with a note when it is not there.
+/// Returns a folder of the shared test data; `None` with a note if it does not exist.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name);
     if path.exists() {

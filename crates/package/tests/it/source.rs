@@ -1,4 +1,4 @@
-//! Sources as people type them, fetched from folders, repositories and servers of this machine.
+//! Tests of sources: parsing, and fetching from folders, repositories and local servers.
 
 mod git;
 mod hostile;
@@ -18,7 +18,7 @@ use savoir_package::{
 };
 use tempfile::TempDir;
 
-/// A fetcher with a cache of its own.
+/// A fetcher with its own cache.
 struct TestFetcher {
     place: TempDir,
     fetcher: Fetcher,
@@ -44,7 +44,7 @@ impl TestFetcher {
         self.fetcher.offers(&Source::parse(text, self.path())?).await
     }
 
-    /// The only skill of a source.
+    /// Fetches the only skill of a source.
     async fn one(&self, text: &str) -> Result<(OfferedSkill, Tree), SourceError> {
         let mut offers = self.offers(text).await?;
         assert_eq!(offers.len(), 1, "{offers:?}");

@@ -1,4 +1,4 @@
-//! Ten thousand skills.
+//! Measures the ledger with ten thousand skills.
 
 use std::{
     collections::HashMap, ffi::OsString, fmt::Write as _, fs, path::Path, process::Command, thread,
@@ -12,7 +12,7 @@ use savoir_package::{
 
 const COUNT: usize = 10_000;
 
-/// A home with many skills that `npx skills` installed, and links to them.
+/// Creates a home folder with many skills installed by `npx skills`, and links to them.
 fn fill(home: &Path) {
     let (skills, links) = (home.join(".agents/skills"), home.join(".claude/skills"));
     fs::create_dir_all(&skills).unwrap();
@@ -53,7 +53,7 @@ fn roots(home: &Path) -> SearchRoots {
     }
 }
 
-/// How long it takes at best to get something, in milliseconds; to give it back does not count.
+/// Returns the best time in milliseconds, without the time to drop the result.
 fn best<T>(times: usize, mut work: impl FnMut() -> T) -> f64 {
     let times = (0..times).map(|_| {
         let start = Instant::now();
@@ -65,7 +65,7 @@ fn best<T>(times: usize, mut work: impl FnMut() -> T) -> f64 {
     times.fold(f64::MAX, f64::min)
 }
 
-/// What `savoir list --long` asks of each skill, on two processors.
+/// Computes what `savoir list --long` shows about each skill, on two threads.
 fn examine(entries: &[LedgerEntry]) -> usize {
     let modified =
         |entry: &&LedgerEntry| entry.details().is_ok() && entry.drift() == Drift::Modified;
@@ -77,7 +77,7 @@ fn examine(entries: &[LedgerEntry]) -> usize {
     })
 }
 
-/// Run with `--cargo-profile profiling --run-ignored all --no-capture` for the figures.
+/// Run with `--cargo-profile profiling --run-ignored all --no-capture` to see the results.
 #[test]
 #[ignore = "a measurement"]
 fn ten_thousand_skills() {

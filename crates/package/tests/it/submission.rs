@@ -1,4 +1,4 @@
-//! Packages that somebody wants to publish.
+//! Tests of the checks before publishing.
 
 use std::{
     fmt::Write as _,
@@ -35,7 +35,7 @@ fn text(text: &str) -> Tree {
     tree(&[("SKILL.md", text.as_bytes())])
 }
 
-/// Packed in a folder that is called as the skill.
+/// Packs a skill in a folder with its name.
 fn zipped(tree: &Tree) -> Vec<u8> {
     let skill = tree.get("SKILL.md").map(|file| String::from_utf8_lossy(&file.bytes));
     let name = skill.as_ref().and_then(|skill| skill.split_once("\nname: ")?.1.lines().next());
@@ -48,7 +48,7 @@ fn in_namespace(namespace: &str) -> PublishOptions {
 }
 
 #[test]
-fn everything_that_a_registry_keeps() {
+fn submission_has_all_registry_fields() {
     let bytes = archive::pack("web-search", &good()).unwrap();
     let read = Submission::read(&bytes, &in_namespace("acme")).unwrap();
     assert_eq!(read.name.to_string(), "acme/web-search");
@@ -92,7 +92,7 @@ fn signatures_are_found_and_checked() {
     assert_eq!(found.record.publisher.as_deref(), Some("Ada"));
     assert_eq!(signed.attested_by(&[key.public_key()]).unwrap().tier, Tier::Community);
     assert_eq!(signed.attested_by(&[other.public_key()]).unwrap().tier, Tier::Experimental);
-    // A signature for other files is worse than none.
+    // A signature of other files is an error.
     let record = sign(&good(), "web-search", "1.2.0", "Ada", &key);
     let changed = tree(&[
         ("SKILL.md", GOOD.as_bytes()),
@@ -105,7 +105,7 @@ fn signatures_are_found_and_checked() {
 }
 
 #[test]
-fn prose_is_anonymous_and_counted_by_the_registry() {
+fn text_without_frontmatter_is_anonymous() {
     let prose = text("# Café Notes\n\nWrite down what was said.\n");
     let read = Submission::read(&zipped(&prose), &in_namespace("anon")).unwrap();
     assert_eq!((read.name.to_string().as_str(), read.version.is_none()), ("anon/cafe-notes", true));
@@ -118,7 +118,7 @@ fn prose_is_anonymous_and_counted_by_the_registry() {
     assert_eq!(Submission::read(&bare, &in_namespace("anon")).unwrap_err().code(), "no_name");
     let structured = Submission::of_tree(good(), None, &in_namespace("anon")).unwrap_err();
     assert_eq!(structured.code(), "not_prose");
-    // Or its publisher chooses another namespace.
+    // The publisher can also choose another namespace.
     let own = Submission::read(&zipped(&prose), &in_namespace("acme")).unwrap();
     assert_eq!((own.name.to_string().as_str(), own.version.is_none()), ("acme/cafe-notes", true));
     let asked = PublishOptions { name: Some("notes".to_owned()), ..in_namespace("acme") };
@@ -126,7 +126,7 @@ fn prose_is_anonymous_and_counted_by_the_registry() {
 }
 
 #[test]
-fn what_is_sent_beside_the_archive_is_the_same() {
+fn sent_skill_md_must_match_archive() {
     let bytes = archive::pack("web-search", &good()).unwrap();
     let asked =
         |text: &str| PublishOptions { skill_md: Some(text.into()), ..PublishOptions::default() };
@@ -148,7 +148,7 @@ fn warnings_do_not_reject() {
     assert!(nested.message.contains("inner.zip") && nested.fix.is_some());
 }
 
-/// The same folder gives the same bytes, whoever packs it and whenever.
+/// The same files give the same bytes, independent of time and machine.
 #[test]
 fn packing_is_reproducible() {
     let place = tempfile::tempdir().unwrap();
@@ -182,9 +182,9 @@ fn rejected(tree: &Tree, asked: &PublishOptions) -> Rejection {
     Submission::read(&zipped(tree), asked).unwrap_err()
 }
 
-/// Every kind of rejection, with its codes and its sentence.
+/// Checks the codes and messages of all rejections.
 #[test]
-fn every_rejection_has_a_code_and_a_sentence() {
+fn every_rejection_has_code_and_message() {
     let none = &PublishOptions::default();
     let with = |from: &str, to: &str| {
         let skill = GOOD.replace(from, to);
@@ -270,7 +270,7 @@ fn loose_text(head: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The same skill under another name.
+/// Returns the same skill under another name.
 fn renamed(tree: &Tree, name: &str) -> Tree {
     let skill = String::from_utf8(tree.get("SKILL.md").unwrap().bytes.clone()).unwrap();
     text(&skill.replace("name: demo", &format!("name: {name}")))

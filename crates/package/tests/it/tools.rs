@@ -1,4 +1,4 @@
-//! The real tools: what `npx skills` and `clawhub` install, the ledger finds.
+//! Tests that the ledger finds what the real `npx skills` and `clawhub` install.
 
 mod adopt;
 
@@ -16,14 +16,14 @@ use savoir_package::{
     ledger::{Drift, LedgerEntry, Origin, SearchRoots, SkillLocation, Source},
 };
 
-/// A machine on which the tools run: a home, a project, a skill and a repository with it.
+/// A machine for the tools: a home folder, a project, a skill and a repository with it.
 struct TestMachine {
     place: tempfile::TempDir,
     tools: PathBuf,
 }
 
 impl TestMachine {
-    /// None, with a loud line, where the tools are not installed.
+    /// Returns `None` with a note if the tools are not installed.
     fn new(what: &str) -> Option<Self> {
         let variable = "SAVOIR_TEST_SKILLS";
         let tools = std::env::var_os(variable).filter(|value| !value.is_empty());
@@ -61,7 +61,7 @@ impl TestMachine {
         }
     }
 
-    /// A repository with the skill, which git finds under an address on the web.
+    /// Creates a repository with the skill, which git finds under an HTTPS address.
     fn publish(&self) {
         let source = self.path("source");
         for arguments in [
@@ -85,14 +85,14 @@ impl TestMachine {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Commits what is in the repository, and gives the commit.
+    /// Commits all files; returns the commit id.
     fn commit(&self) -> String {
         self.git(&["add", "--all"]);
         self.git(&["-c", "user.name=x", "-c", "user.email=x@y", "commit", "--quiet", "-m", "x"]);
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Runs a tool, and gives what it prints.
+    /// Runs a tool; returns its output.
     fn run(&self, tool: &str, arguments: &[&str]) -> String {
         let mut command = Command::new("node");
         command.arg(self.tools.join(tool)).args(arguments).current_dir(self.path("project"));

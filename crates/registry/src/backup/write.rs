@@ -92,9 +92,9 @@ async fn records(
 /// The version that refers to a blob, for messages.
 fn owner(record: &Record, digest: &str) -> String {
     let Record::Package(package) = record else { return String::new() };
-    let is_its = |digest: &str, one: &str, two: &str| digest == one || digest == two;
+    let is_one_of = |digest: &str, one: &str, two: &str| digest == one || digest == two;
     let mut versions = package.versions.iter();
-    let found = versions.find(|version| is_its(digest, &version.sha256, &version.skill_md));
+    let found = versions.find(|version| is_one_of(digest, &version.sha256, &version.skill_md));
     let version = found.map(|version| version.version.as_str()).unwrap_or_default();
     format!("{} {version}", package.name)
 }

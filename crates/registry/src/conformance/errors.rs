@@ -60,8 +60,8 @@ async fn unauthorized(registry: &TestedRegistry) -> CheckResult {
     let path = format!("api/v1/skills/{nobody}/1.0.0/yank");
     let yank = registry.post(&path).json(&json!({"yanked": true}));
     yank.send().await?.error(401, "unauthorized")?;
-    let who = registry.ask(Method::GET, format!("{}/api/v1/whoami", registry.base()));
-    who.send().await?.error(401, "unauthorized").map(drop)
+    let whoami = registry.ask(Method::GET, format!("{}/api/v1/whoami", registry.base()));
+    whoami.send().await?.error(401, "unauthorized").map(drop)
 }
 
 async fn media_type(registry: &TestedRegistry) -> CheckResult {

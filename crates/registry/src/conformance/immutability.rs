@@ -154,8 +154,8 @@ async fn yank_back(registry: &TestedRegistry) -> CheckResult {
     let skill = registry.put_new("back", "1.0.0", "Back.").await?;
     yank(registry, &skill, true).await?;
     let other = registry.skill("back", "1.0.0", "Anew.")?;
-    let anew = registry.publish(&other.zip, &[]).with_publisher_token().send().await?;
-    anew.error(409, "version_exists")?;
+    let response = registry.publish(&other.zip, &[]).with_publisher_token().send().await?;
+    response.error(409, "version_exists")?;
     yank(registry, &skill, false).await?;
     let line = registry.line(&skill.full, "1.0.0").await?;
     ensure(line["yanked"] != true, || "it is still yanked".to_owned())?;

@@ -230,8 +230,8 @@ async fn name_differs(registry: &TestedRegistry) -> CheckResult {
 }
 
 async fn reserved(registry: &TestedRegistry) -> CheckResult {
-    let who = registry.get("api/v1/whoami").with_publisher_token().send().await?;
-    if who.status == 200 && who.value()?["role"] == "admin" {
+    let whoami = registry.get("api/v1/whoami").with_publisher_token().send().await?;
+    if whoami.status == 200 && whoami.value()?["role"] == "admin" {
         return Err(CheckFailure::Skipped("the token belongs to an administrator".to_owned()));
     }
     for prefix in ["amd", "gaia", "mcp"] {

@@ -367,12 +367,12 @@ async fn version(registry: &TestedRegistry) -> CheckResult {
     ensure(version["skill_md"] == own_text(&tree)?, || "`skill_md` differs".to_owned())?;
     let files = version["files"].as_array().ok_or_else(|| fail("`files` is not a list"))?;
     for (path, file) in tree.files() {
-        let is_it = |other: &Value| {
+        let is_listed = |other: &Value| {
             other["path"] == path
                 && other["sha256"] == sha256_hex(&file.bytes)
                 && other["size"] == file.bytes.len()
         };
-        ensure(files.iter().any(is_it), || format!("`files` does not match {path}"))?;
+        ensure(files.iter().any(is_listed), || format!("`files` does not match {path}"))?;
     }
     Ok(())
 }

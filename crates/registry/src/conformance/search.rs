@@ -1,4 +1,4 @@
-//! Search.
+//! Checks the search.
 
 use serde_json::Value;
 

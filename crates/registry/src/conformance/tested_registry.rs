@@ -18,7 +18,6 @@ use uuid::Uuid;
 
 use super::{CheckFailure, CheckRequirement, fail, sample::PublishedSample};
 
-/// Timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -74,7 +73,6 @@ pub struct TestedRegistry {
     pub(super) sample: OnceCell<Result<PublishedSample, CheckFailure>>,
 }
 
-/// A request.
 pub(super) struct TestRequest<'a> {
     registry: &'a TestedRegistry,
     method: Method,
@@ -83,7 +81,6 @@ pub(super) struct TestRequest<'a> {
     body: Vec<u8>,
 }
 
-/// A response.
 #[derive(Clone, Debug)]
 pub(super) struct TestResponse {
     /// Method and address of the request, for messages.

@@ -1,4 +1,4 @@
-//! Forged tokens.
+//! Creates forged tokens, which a registry must reject.
 
 /// Base64 for URLs, without padding.
 fn encoded(bytes: &[u8]) -> String {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_of_tokens() {
+    fn base64_is_url_safe() {
         for (text, expected) in
             [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg")]
         {

@@ -139,8 +139,8 @@ fn mirrored(root: &Path, line: IndexLine) -> Result<PreparedVersion, ImportRefus
         let reason = "its files do not match the index".to_owned();
         return Err(refuse("integrity_mismatch", reason));
     }
-    let is_its = submission.version.as_ref().is_none_or(|version| *version == line.version);
-    if !is_its || submission.name != line.name {
+    let has_version = submission.version.as_ref().is_none_or(|version| *version == line.version);
+    if !has_version || submission.name != line.name {
         let reason = "its SKILL.md is for another skill or version".to_owned();
         return Err(refuse("name_mismatch", reason));
     }

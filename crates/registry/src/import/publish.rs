@@ -26,7 +26,6 @@ const MAX_REASON_BYTES: usize = 4096;
 /// Prefix of the reason if a version was taken down in the mirror.
 const TAKEN_DOWN_REASON: &str = "it was taken down where it came from: ";
 
-/// An existing version.
 #[derive(Debug)]
 struct ExistingVersion {
     /// Empty if it was taken down.

@@ -29,6 +29,9 @@ pub(super) const DAY_FIELD: &str = "day";
 /// The column with the key.
 pub(super) const KEY_FIELD: &str = "key";
 
+/// The value of the field `evaluated`.
+pub(super) const EVALUATED: &str = "yes";
+
 /// Weights are stored as integers: a weight of 1.0 is stored as 1000.
 pub(super) const WEIGHT_SCALE: f32 = 1000.0;
 
@@ -50,6 +53,8 @@ pub(super) struct Fields {
     pub(super) tag: Field,
     pub(super) author: Field,
     pub(super) tier: Field,
+    /// `yes`, if the skill has a signed evaluation.
+    pub(super) evaluated: Field,
     /// The namespace; for a skill without one, `_/` and the name.
     pub(super) owner: Field,
     weight: Field,
@@ -83,6 +88,7 @@ impl Fields {
             tag: schema.add_text_field("tag", whole.clone()),
             author: schema.add_text_field("author", whole.clone()),
             tier: schema.add_text_field("tier", whole.clone()),
+            evaluated: schema.add_text_field("evaluated", whole.clone()),
             owner: schema.add_text_field("owner", whole),
             weight: schema.add_u64_field(WEIGHT_FIELD, FAST),
             day: schema.add_u64_field(DAY_FIELD, FAST),
@@ -103,6 +109,9 @@ impl Fields {
         kept.add_u64(self.day, document.updated_at.max(0).unsigned_abs() / 86_400);
         kept.add_text(self.author, fold(truncate(&document.author, MAX_TEXT_BYTES)));
         kept.add_text(self.tier, document.tier.as_str());
+        if document.evaluated {
+            kept.add_text(self.evaluated, EVALUATED);
+        }
         kept.add_text(self.owner, owner(document));
         let tags = || document.tags.iter().take(MAX_TAGS).map(|tag| truncate(tag, MAX_TEXT_BYTES));
         for tag in tags() {

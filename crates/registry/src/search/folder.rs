@@ -61,11 +61,12 @@ impl IndexFolderLock {
         database: &str,
     ) -> Result<(OpenIndex, u64), SearchError> {
         if self.path.exists() {
+            remove_temporary_files(&self.path).map_err(SearchError::folder(&self.path))?;
             match reopen(&self.path, schema, database) {
                 Ok(opened) => return Ok(opened),
                 Err(reason) => {
                     let path = self.path.display();
-                    tracing::warn!(%path, %reason, "the search index is built anew");
+                    tracing::warn!(%path, %reason, "the search index is rebuilt");
                 }
             }
         }
@@ -88,6 +89,18 @@ impl IndexFolderLock {
         let reader = reader(&index)?;
         Ok(OpenIndex { reader, index })
     }
+}
+
+/// Removes the files that tantivy was writing when the process was killed: it writes to a temporary file
+/// and renames it.
+fn remove_temporary_files(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".tmp") {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// An index with its reader.

@@ -6,7 +6,7 @@
 
 use super::{
     Query, SearchError,
-    fields::exact_form,
+    fields::{EVALUATED, exact_form},
     words::{Word, drop_single_letters, fold, is_common, joined, words},
 };
 
@@ -46,6 +46,7 @@ pub(super) struct QueryFilters {
     pub(super) tags: Vec<String>,
     pub(super) authors: Vec<String>,
     pub(super) tiers: Vec<String>,
+    pub(super) evaluated: Vec<String>,
     /// A skill must be in one of these.
     pub(super) namespaces: Vec<String>,
 }
@@ -79,6 +80,9 @@ impl ParsedQuery {
         }
         if let Some(tier) = query.tier {
             wanted.filters.tiers.push(tier.as_str().to_owned());
+        }
+        if query.evaluated {
+            wanted.filters.add("evaluated", EVALUATED);
         }
         wanted.filters.namespaces.clone_from(&query.namespaces);
         wanted.finish(&query.text, plain.trim());
@@ -136,6 +140,7 @@ impl QueryFilters {
         let (list, most) = match key {
             "tag" => (&mut self.tags, MAX_TAGS),
             "author" => (&mut self.authors, 1),
+            "evaluated" => (&mut self.evaluated, 1),
             _ => (&mut self.tiers, 1),
         };
         // No skill has two authors. Both are stored, so that nothing is found.
@@ -159,7 +164,8 @@ fn pieces(text: &str) -> impl Iterator<Item = QueryPiece<'_>> {
         if rest.is_empty() {
             return None;
         }
-        let key = ["tag", "author", "tier"].into_iter().find(|key| is_filter(rest, key));
+        let key =
+            ["tag", "author", "tier", "evaluated"].into_iter().find(|key| is_filter(rest, key));
         if let Some(key) = key {
             rest = &rest[key.len() + 1..];
         }
@@ -200,6 +206,7 @@ mod tests {
             (&["ci".into()][..], &["jo doe".into()][..])
         );
         assert_eq!(filters.tiers, ["verified"]);
+        assert_eq!(read("web evaluated:yes").filters.evaluated, ["yes"]);
         assert_eq!(wanted.name.unwrap().joined, "websearchthe");
     }
 

@@ -88,6 +88,7 @@ impl QueryBuilder<'_> {
             (fields.tag, &filters.tags),
             (fields.author, &filters.authors),
             (fields.tier, &filters.tiers),
+            (fields.evaluated, &filters.evaluated),
         ];
         let terms = lists.iter().flat_map(|(field, texts)| texts.iter().map(|text| (*field, text)));
         let mut clauses: Vec<Clause> =

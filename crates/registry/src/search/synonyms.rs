@@ -51,12 +51,12 @@ const VERBS: [&str; 20] = [
 /// Other words for a word of a query, without the word itself.
 pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
     let wanted = stem(word);
-    let is_it = |known: &&str| stem(known) == wanted;
-    let group = GROUPS.iter().find(|group| group.iter().any(&is_it));
+    let has_stem = |known: &&str| stem(known) == wanted;
+    let group = GROUPS.iter().find(|group| group.iter().any(&has_stem));
     group
         .into_iter()
         .flat_map(|group| group.iter().copied())
-        .filter(|known| !is_it(known))
+        .filter(|known| !has_stem(known))
         .collect()
 }
 

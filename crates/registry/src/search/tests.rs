@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use super::{Document, IndexChange, Query, SearchHits, SearchIndex};
 
-/// What the tests call their database.
+/// The database id of the test indexes.
 const DATABASE: &str = "tests";
 
-/// An index in a folder that is gone afterwards.
+/// An index in a temporary folder.
 struct TestIndex {
     index: SearchIndex,
     _folder: TempDir,
@@ -52,7 +52,7 @@ fn keys(index: &SearchIndex, text: &str) -> Vec<String> {
     found(index, text).items.into_iter().map(|hit| hit.key).collect()
 }
 
-/// A skill whose key is its name.
+/// Creates a skill whose key is its name.
 fn skill(name: &str, description: &str) -> Document {
     Document {
         key: name.to_owned(),

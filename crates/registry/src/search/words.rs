@@ -49,7 +49,7 @@ pub(super) fn fold(text: &str) -> String {
             'đ' | 'ð' => folded.push('d'),
             'þ' => folded.push_str("th"),
             'ı' => folded.push('i'),
-            // The rest of `İ` in lower case.
+            // The combining dot that is left over when `İ` becomes lower case.
             '\u{307}' => {}
             other => folded.push(other),
         }
@@ -271,7 +271,7 @@ mod tests {
             ("ﬁle", "file"),
             ("Ἀθῆναι", "αθηναι"),
             ("한국어", "한국어"),
-            // Another letter, not an accent.
+            // Another letter, not the same letter with an accent.
             ("ガ", "ガ"),
         ];
         for (text, folded) in table {

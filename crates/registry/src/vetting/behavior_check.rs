@@ -190,8 +190,8 @@ impl BehaviorCheck<'_> {
         let mut indices = contains_secret(&head, &cores);
         indices.extend(contains_secret(body, &cores));
         let declared = self.covers_host(level(method), host, *port, target);
-        let told = indices.into_iter().filter_map(|index| secrets_created.get(index));
-        let told = told.filter(|one| !(one.declared && declared));
+        let leaked = indices.into_iter().filter_map(|index| secrets_created.get(index));
+        let leaked = leaked.filter(|one| !(one.declared && declared));
         let leak = |DecoySecret { name, .. }: &DecoySecret| {
             let message = format!("a tool sent the value of {name} to {host} ({method})");
             let place = self.place(TraceEventKind::Host, |_| true);
@@ -202,7 +202,7 @@ impl BehaviorCheck<'_> {
             };
             finding(HONEYPOT_RULE, Severity::Critical, message).at(place).with_fix(fix).blocking()
         };
-        told.map(leak).collect()
+        leaked.map(leak).collect()
     }
 
     fn hosts(&self) -> Vec<Finding> {
@@ -225,7 +225,7 @@ impl BehaviorCheck<'_> {
                 asked.entry(host).or_insert(Level::Read);
             }
         }
-        let told = asked.into_iter().map(|(host, level)| {
+        let findings = asked.into_iter().map(|(host, level)| {
             let place =
                 self.place(TraceEventKind::Host, |note| note.value.eq_ignore_ascii_case(&host));
             let place = place.or_else(|| self.place(TraceEventKind::Host, |_| true));
@@ -237,7 +237,7 @@ impl BehaviorCheck<'_> {
             )
             .at(place)
         });
-        told.collect()
+        findings.collect()
     }
 
     fn covers_file(&self, level: Level, path: &Path) -> bool {
@@ -278,13 +278,13 @@ impl BehaviorCheck<'_> {
         let read = files.read.iter().map(|path| (path, Level::Read));
         let written = files.written.iter().map(|path| (path, Level::Write));
         let denied = files.denied.iter().map(|path| (path, self.denied_level(path)));
-        let mut told = BTreeSet::new();
+        let mut accesses = BTreeSet::new();
         for (path, level) in read.chain(written).chain(denied) {
             if self.is_of_interest(path, level) && !self.covers_file(level, path) {
-                told.insert((path.clone(), level));
+                accesses.insert((path.clone(), level));
             }
         }
-        let told = told.into_iter().map(|(path, level)| {
+        let findings = accesses.into_iter().map(|(path, level)| {
             let scope = self.scope(&path);
             let did = if level == Level::Write { "changed or tried to change" } else { "opened" };
             let message = format!("a tool {did} {scope}, which is not declared");
@@ -292,7 +292,7 @@ impl BehaviorCheck<'_> {
             let permission = format!("filesystem:{}:{scope}", level.as_str());
             self.undeclared(UNDECLARED_FILE_RULE, message, &permission).at(place)
         });
-        told.collect()
+        findings.collect()
     }
 
     /// An access that was denied in a readable place must have been a write.
@@ -354,14 +354,14 @@ impl BehaviorCheck<'_> {
             names.retain(|name| !skill.requirements.programs.contains(name));
         }
         names.retain(|name| !self.is_declared(Domain::Shell, Level::Execute, name));
-        let told = names.into_iter().map(|name| {
+        let findings = names.into_iter().map(|name| {
             let place = self.place(TraceEventKind::Program, |note| has_name(&note.value, &name));
             let place = place.or_else(|| self.place(TraceEventKind::Program, |_| true));
             let message = format!("a tool started the program {name}, which is not declared");
             self.undeclared(UNDECLARED_PROGRAM_RULE, message, &format!("shell:execute:{name}"))
                 .at(place)
         });
-        told.collect()
+        findings.collect()
     }
 
     fn failures(&self, limits: &Limits) -> Vec<Finding> {
@@ -397,46 +397,51 @@ impl BehaviorCheck<'_> {
     }
 
     fn limits(&self, limits: &Limits) -> Vec<Finding> {
-        let mut told = Vec::new();
+        let mut problems = Vec::new();
         match &self.process.stopped {
             Some((StopReason::Time, what)) => {
-                told.push(format!("{what} took too long and was ended"));
+                problems.push(format!("{what} took too long and was ended"));
             }
             Some((StopReason::Answer, what)) => {
-                told.push(format!("{what} gave an answer that is too long"));
+                problems.push(format!("{what} gave an answer that is too long"));
             }
-            Some((StopReason::Memory, what)) => told.push(format!("{what} used too much memory")),
+            Some((StopReason::Memory, what)) => {
+                problems.push(format!("{what} used too much memory"));
+            }
             Some((StopReason::Disk, what)) => {
-                told.push(format!("{what} filled the disk and was ended"));
+                problems.push(format!("{what} filled the disk and was ended"));
             }
             None => {}
         }
         if self.process.bytes > limits.output {
-            told.push(format!("it printed more than {} bytes and was ended", limits.output));
+            problems.push(format!("it printed more than {} bytes and was ended", limits.output));
         }
         if self.process.outcome.files.more > 0 {
-            told.push("it opened more files than can be noted".to_owned());
+            problems.push("it opened more files than can be noted".to_owned());
         }
         let (caught, asked) = (&self.process.outcome.trapped_requests, &self.process.outcome.hosts);
         if asked.iter().map(|event| event.count as usize).sum::<usize>()
             > savoir_sandbox::limits::MAX_TRAPPED_REQUESTS
             || caught.iter().any(|one| one.cut)
         {
-            told.push("it sent more than can be looked at".to_owned());
+            problems.push("it sent more than can be looked at".to_owned());
         }
-        let by_itself = told.is_empty() && self.process.failure.is_none();
+        let by_itself = problems.is_empty() && self.process.failure.is_none();
         match self.process.outcome.end {
             ProcessEnd::TooMuchMemory => {
-                told.push("it took more memory than it may have".to_owned());
+                problems.push("it took more memory than it may have".to_owned());
             }
-            ProcessEnd::TooManyProcesses => told.push("it started very many processes".to_owned()),
+            ProcessEnd::TooManyProcesses => {
+                problems.push("it started very many processes".to_owned());
+            }
             ProcessEnd::Signalled(9 | 24 | 25) if by_itself => {
-                told.push("it was ended by a limit of memory, time or size".to_owned());
+                problems.push("it was ended by a limit of memory, time or size".to_owned());
             }
             _ => {}
         }
         let place = &self.process.place;
-        told.into_iter()
+        problems
+            .into_iter()
             .map(|text| finding(LIMIT_RULE, self.process.severity, text).at(place.clone()))
             .collect()
     }

@@ -10,7 +10,6 @@ use savoir_scan::Severity;
 use savoir_skill::Skill;
 use uuid::Uuid;
 
-/// One decoy secret.
 #[derive(Clone, Debug)]
 pub(super) struct DecoySecret {
     /// The name of an environment variable, or a file such as `~/.netrc`.

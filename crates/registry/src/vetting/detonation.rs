@@ -124,8 +124,8 @@ impl DetonationRun<'_> {
             return true;
         }
         let message = format!("no time or calls were left for {before}");
-        let told = self.findings.iter().any(|one| one.rule == behavior_check::LIMIT_RULE);
-        if !told {
+        let reported = self.findings.iter().any(|one| one.rule == behavior_check::LIMIT_RULE);
+        if !reported {
             self.findings.push(behavior_check::finding(
                 behavior_check::LIMIT_RULE,
                 Severity::High,

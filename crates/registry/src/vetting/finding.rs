@@ -41,7 +41,6 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-/// The run of one engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineRun {
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Behaviour of the crate as a whole.
+//! Integration tests of vetting.
 
 #![expect(clippy::print_stderr, reason = "tests tell what they measured and what they left out")]
 

@@ -1,4 +1,4 @@
-//! Vetting whole packages, with the sandbox and the interpreter of this machine.
+//! Tests of vetting whole packages with the sandbox and the Python of this machine.
 
 mod detonation;
 mod examples;
@@ -14,7 +14,7 @@ use savoir_registry::vetting::{
 };
 use savoir_sandbox::SandboxSupport;
 
-/// Whether tools can be run here; a note says if not.
+/// Whether tools can be run on this machine; prints a note if not.
 fn can_detonate() -> bool {
     let support = SandboxSupport::detect();
     let held = support.sandbox.is_available()
@@ -34,7 +34,7 @@ fn has_python() -> bool {
     found
 }
 
-/// Detonation alone, so that a test says which engine found something.
+/// Options with the detonation only, so that findings of other engines do not interfere.
 fn options() -> Options {
     let limits =
         Limits { call: Duration::from_secs(3), skill: Duration::from_secs(9), ..Limits::default() };
@@ -51,7 +51,7 @@ fn tree(files: &[(&str, &str)]) -> Tree {
     tree
 }
 
-/// A GAIA skill with one tool, `look(query)`, whose module is given.
+/// Creates a GAIA skill with one tool `look(query)` in this module.
 fn gaia(permissions: &[&str], more: &str, module: &str) -> Tree {
     let permissions: Vec<String> =
         permissions.iter().map(|permission| format!("  - {permission}\n")).collect();
@@ -68,7 +68,7 @@ fn gaia(permissions: &[&str], more: &str, module: &str) -> Tree {
     tree(&[("SKILL.md", &text), ("tools.py", &module)])
 }
 
-/// The body of a tool, behind its declaration.
+/// Creates a module with this body of the tool.
 fn look(body: &str) -> String {
     let body: Vec<String> = body.lines().map(|line| format!("    {line}\n")).collect();
     let body = body.concat();
@@ -81,7 +81,7 @@ fn vet(tree: &Tree) -> VettingReport {
     Vetting::detect(options()).vet_here(tree)
 }
 
-/// The findings of the detonation.
+/// Returns the findings of the detonation.
 fn detonated(vetted: &VettingReport) -> Vec<&Finding> {
     vetted.findings.iter().filter(|one| one.engine == "detonation").collect()
 }

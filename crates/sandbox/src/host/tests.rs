@@ -156,7 +156,8 @@ fn public_addresses() {
 }
 
 proptest::proptest! {
-    /// What was read once is read the same way again, and is made of safe characters.
+    /// A parsed host, printed and parsed again, is the same host, and contains only safe
+    /// characters.
     #[test]
     fn parsing_is_stable(text in "\\PC{0,40}|[a-z0-9.x-]{1,20}|[0-9a-f:\\[\\]]{1,30}") {
         if let Ok(host) = Host::parse(&text) {

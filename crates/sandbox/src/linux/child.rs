@@ -354,9 +354,9 @@ fn start_program_process(
     let signals = sys::child_signals().at(Stage::Start)?;
     let mut stack = std::mem::take(&mut plan.stack);
     let mut worker = Worker { plan, descriptors, rules, failure: None };
-    // SAFETY: `become_program` gets a pointer to `worker`, which outlives it because this thread
-    // stands still until the other process has executed the program or ended; the stack is used
-    // by nobody else and never freed.
+    // SAFETY: `become_program` gets a pointer to `worker`, which outlives it because this thread is
+    // suspended until the other process has executed the program or ended. Nothing else uses the
+    // stack, and it is never freed.
     let pid =
         unsafe { sys::start_sharing_memory(become_program, &mut stack, (&raw mut worker).cast()) };
     std::mem::forget(stack);
@@ -371,7 +371,8 @@ fn start_program_process(
 
 #[expect(unsafe_code, reason = "the argument comes as a bare pointer")]
 extern "C" fn become_program(argument: *mut libc::c_void) -> c_int {
-    // SAFETY: `start` passes a pointer to its worker, and stands still until this ends.
+    // SAFETY: `start_program_process` passes a pointer to its worker, and is suspended until this
+    // process executes the program or ends.
     let worker = unsafe { &mut *argument.cast::<Worker<'_>>() };
     worker.failure = Some(execute(worker));
     sys::exit(127)

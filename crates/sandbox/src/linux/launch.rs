@@ -346,7 +346,7 @@ fn fork(
     let flags = NAMESPACES.iter().fold(0, |flags, (_, flag)| flags | flag);
     let failed = |errno: sys::Errno| SandboxError::build("blocking signals", errno);
     let before = sys::block_signals().map_err(failed)?;
-    // SAFETY: the child calls `child::run` at once, which neither allocates nor returns.
+    // SAFETY: the child calls `child::run` immediately, which neither allocates nor returns.
     let forked = unsafe { sys::fork_into(flags) };
     match forked {
         Ok(sys::Forked::Child) => child::run(plan, descriptors),

@@ -361,7 +361,8 @@ impl FilterProgram {
 mod tests {
     use super::*;
 
-    /// What the filter says about a call: the kernel's machine, as far as the filter uses it.
+    /// Returns the filter's verdict about a call, by interpreting the BPF instructions that the
+    /// filter uses.
     fn verdict(program: &[sock_filter], number: c_long, arguments: [u64; 2]) -> u32 {
         let (mut at, mut value) = (0_usize, 0_u32);
         for _ in 0..program.len() {
@@ -437,7 +438,7 @@ mod tests {
         };
         assert_eq!(ioctl(libc::TCGETS), ALLOW);
         assert_eq!(ioctl(libc::TIOCSTI), fail(libc::EPERM));
-        // The kernel looks at the lower half of the request only, and so does the filter.
+        // The kernel uses only the lower half of the request, and so does the filter.
         assert_eq!(ioctl(libc::TIOCSTI | 1 << 32), fail(libc::EPERM));
         let fcntl = |what: u32| {
             verdict(&compile_filter(Sockets::Pairs, false), libc::SYS_fcntl, [3, what.into()])

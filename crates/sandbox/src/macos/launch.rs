@@ -277,8 +277,8 @@ mod tests {
         (profile, String::from_utf8(printed).unwrap(), outcome)
     }
 
-    /// Checks that the processes, one number per line, have ended. A killed process is gone only when
-    /// the system has carried the signal out.
+    /// Checks that the processes, one number per line, have ended. A killed process disappears only
+    /// when the system has delivered the signal.
     fn assert_ended(processes: &str) {
         let is_running = |process: &str| {
             fs::read_to_string(format!("/proc/{process}/stat"))

@@ -26,7 +26,7 @@ use crate::{
     proxy::Proxy,
 };
 
-/// How often the supervisor looks whether the program has ended.
+/// How often the supervisor checks whether the program has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long output is read after all processes were killed.
@@ -35,7 +35,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Kills the process group `$1` as soon as its input ends.
 const WATCH: &str = r#"read -r _; kill -s KILL -- "-$1""#;
 
-/// Number of pieces of output that wait for the caller.
+/// Number of pieces of output in the queue for the caller.
 const WAITING_PIECES: usize = 16;
 
 /// One of a program's two outputs.
@@ -174,7 +174,7 @@ impl Process {
             match output.recv_timeout(POLL_INTERVAL) {
                 Ok((stream, bytes)) => {
                     output_bytes += bytes.len() as u64;
-                    // Nobody reads what is beyond the limit.
+                    // Output beyond the limit is not passed on.
                     if output_bytes <= self.output {
                         sink(stream, &bytes);
                     }
@@ -296,7 +296,7 @@ pub struct KillHandle {
 }
 
 impl KillHandle {
-    /// Returns at once: the watchdog kills the program when a signal ends this process.
+    /// Returns immediately: the watchdog kills the program when a signal ends this process.
     #[expect(clippy::unused_self, reason = "as on Linux")]
     pub fn kill_on_interruption(&self) {}
 

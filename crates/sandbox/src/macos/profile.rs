@@ -1,5 +1,5 @@
-//! Writes a policy as a profile of macOS's sandbox: a list of rules, of which the last that matches
-//! decides. Everything is denied that no rule allows.
+//! Writes a policy as a profile of macOS's sandbox. A profile is a list of rules, of which the last
+//! matching one applies. What no rule allows is denied.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,7 +70,8 @@ pub(super) fn write_profile(policy: &Policy, run: &RunFolders) -> Result<String,
     if let Some(folder) = &run.proxy_files {
         profile.add_grant(folder, Access::Read, false)?;
     }
-    // After the grants: a listed program may lie in a folder whose other files cannot be executed.
+    // After the grants, because a listed program may be in a folder whose other files must not be
+    // executable.
     for program in &policy.programs {
         profile.rule("allow file-read* process-exec*", "literal", program)?;
     }

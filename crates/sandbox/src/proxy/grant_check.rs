@@ -326,7 +326,7 @@ mod tests {
         assert!(
             permit(&["read a.b", "read *.a.b private"], "https://a.b/").allow_private_addresses
         );
-        // A grant that does not cover the request adds nothing to it.
+        // A grant that does not cover the request does not extend the permit.
         assert_eq!(permit(&["read a.b", "read a.b:81 private"], "http://a.b/"), none);
         assert_eq!(permit(&["read a.b", "write http://a.b private"], "http://a.b/"), none);
         assert!(permit(&["read http://a.b"], "http://a.b/").plain);

@@ -34,7 +34,7 @@ pub enum Refusal {
     TlsFailed,
     /// The request wanted to switch to another protocol.
     Upgrade,
-    /// The program opened too many connections at once.
+    /// The program opened too many concurrent connections.
     TooManyConnections,
     /// The request was not complete in time.
     TooSlow,

@@ -257,7 +257,8 @@ mod tests {
     use super::*;
     use crate::proxy::head;
 
-    /// As the proxy reads it: head first, then meaning, then `Host`.
+    /// Parses a request like the proxy: first the head, then the request line, then the `Host`
+    /// header.
     fn outcome(text: &[u8]) -> Result<Request, Refusal> {
         let mut reader = std::io::BufReader::new(text);
         let head = head::read(&mut reader, check_first_line).map_err(|error| {
@@ -295,7 +296,7 @@ mod tests {
     fn requests_with_two_readings() {
         use Refusal::{BadHost, BadRequest, HostMismatch};
         for (text, expected) in [
-            // The host.
+            // Invalid hosts.
             ("GET http://brave.com\0.evil.com/ HTTP/1.1\r\nHost: a\r\n\r\n", BadRequest),
             ("GET http://brave.com%00.evil.com/ HTTP/1.1\r\nHost: a\r\n\r\n", BadHost),
             ("GET http://brave.com../ HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadHost),
@@ -319,7 +320,7 @@ mod tests {
             ("CONNECT brave.com HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadRequest),
             ("CONNECT https://brave.com:443 HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadHost),
             ("CONNECT brave.com\0:443 HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadRequest),
-            // Host and target.
+            // The `Host` header contradicts the target.
             ("GET http://brave.com/ HTTP/1.1\r\nHost: evil.com\r\n\r\n", HostMismatch),
             ("GET http://brave.com/ HTTP/1.1\r\nHost: brave.com:81\r\n\r\n", HostMismatch),
             ("GET http://brave.com:81/ HTTP/1.1\r\nHost: brave.com\r\n\r\n", HostMismatch),
@@ -334,7 +335,7 @@ mod tests {
                 "GET http://brave.com/ HTTP/1.1\r\nHost: brave.com\r\nHost: brave.com\r\n\r\n",
                 BadRequest,
             ),
-            // The form.
+            // Invalid request lines.
             ("GET https://brave.com/ HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadRequest),
             ("GET ftp://brave.com/ HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadRequest),
             ("GET brave.com HTTP/1.1\r\nHost: brave.com\r\n\r\n", BadRequest),
@@ -353,7 +354,7 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: brave.com\r\n X: folded\r\n\r\n", BadRequest),
             ("GET / HTTP/1.1\r\n: nameless\r\n\r\n", BadRequest),
             ("GET / HTTP/1.1\r\nno colon\r\n\r\n", BadRequest),
-            // The body.
+            // Ambiguous bodies.
             ("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", BadRequest),
             ("POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n", BadRequest),
             ("POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", BadRequest),
@@ -383,7 +384,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Nothing that comes from a program makes the reader panic.
+        /// No input from a program makes the parser panic.
         #[test]
         fn never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
             let _ = outcome(&bytes);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_spelt_for_their_place() {
+    fn values_are_encoded_for_their_position() {
         let secrets = secrets("k/\"ey\n 1");
         let reveal = |escaping| {
             String::from_utf8(secrets.reveal(format!("<{MARK}>").as_bytes(), escaping)).unwrap()
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_grow_only_so_much() {
+    fn growth_of_texts_is_limited() {
         let secrets = secrets(&"v".repeat(10_000));
         let text = MARK.repeat(10_000);
         let revealed = secrets.reveal(text.as_bytes(), Escaping::Raw);

@@ -26,8 +26,8 @@ use crate::policy::{MethodGroup, Scheme, Secret};
 const MARK: &str = "savoir-masked-00112233445566778899aabbccddeeff";
 const VALUE: &str = "the-real/value+1";
 
-/// Names with prepared answers, one after the other; the last one stays. Everything else is at
-/// home.
+/// A resolver with prepared answers: each lookup returns the next one, and the last one is
+/// repeated. All other names resolve to the loopback address.
 #[derive(Clone, Debug, Default)]
 struct Names {
     prepared: Arc<Mutex<HashMap<String, Vec<Vec<IpAddr>>>>>,
@@ -45,7 +45,7 @@ impl Resolve for Names {
     }
 }
 
-/// A proxy with its surroundings.
+/// A running proxy with its resolver and certificate authority.
 struct Run {
     proxy: Proxy,
     address: SocketAddr,
@@ -58,7 +58,7 @@ impl Run {
         Self::with(grants, Vec::new(), Vec::new())
     }
 
-    /// One that lets nothing leave.
+    /// A proxy with a trap, which sends nothing.
     fn trap() -> Self {
         Self::of(Vec::new(), Some(Trap::default()), Vec::new(), Vec::new())
     }
@@ -94,14 +94,14 @@ impl Run {
         stream
     }
 
-    /// Sends bytes and reads everything that comes back.
+    /// Sends bytes, and reads the response until the connection is closed.
     fn talk(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect();
         stream.write_all(bytes.as_ref()).unwrap();
         read_all(&mut stream)
     }
 
-    /// A tunnel with TLS for a name, by a client that trusts the authority of the run.
+    /// Opens a TLS tunnel, as a client that trusts the certificate authority of the run.
     fn tunnel(&self, endpoint: &str, sni: &str) -> StreamOwned<ClientConnection, TcpStream> {
         let mut stream = self.connect();
         write!(stream, "CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n\r\n").unwrap();
@@ -130,7 +130,7 @@ impl Run {
         self.names.facts.lock().unwrap().clone()
     }
 
-    /// Ends the run and gives its events as short lines.
+    /// Stops the proxy, and returns its events as short lines.
     fn events(self) -> Vec<String> {
         let line = |event: HostEvent| {
             let verdict = match event.verdict {
@@ -150,7 +150,8 @@ fn read_all(stream: &mut impl Read) -> String {
     let mut out = Vec::new();
     match stream.read_to_end(&mut out) {
         Ok(_) => {}
-        // Closed without a farewell is fine for a test that looks at the bytes.
+        // A connection that is closed without a TLS close message is acceptable, because tests
+        // compare the bytes.
         Err(error) => assert!(
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset),
             "{error}"
@@ -163,7 +164,7 @@ fn status(answer: &str) -> &str {
     answer.get(9..12).unwrap_or(answer)
 }
 
-/// What a host at home is granted.
+/// A grant for a host on the loopback address.
 fn grant(methods: MethodGroup, host: &str, port: u16) -> HostGrant {
     HostGrant {
         host: host.parse().unwrap(),
@@ -195,7 +196,7 @@ fn stops_in_bounded_time() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// Asks for a long time, as a dead name server does.
+/// A resolver that blocks for a long time, like an unreachable name server.
 #[derive(Debug)]
 struct Stuck;
 

@@ -18,7 +18,7 @@ use savoir_sandbox::{KillHandle, Policy, Process, Sandbox};
 
 use crate::support;
 
-/// A policy for a role, which sees nothing but itself.
+/// A policy for a role, which can see only the test binary.
 fn policy(role: &str, setup: &str) -> Policy {
     let mut policy =
         Policy { programs: vec![support::binary()], directory: "/".into(), ..Policy::default() };
@@ -34,14 +34,14 @@ fn start(policy: Policy, marker: &str) -> Process {
     Sandbox::new(policy).unwrap().start(&support::binary(), &arguments).unwrap()
 }
 
-/// A word that is on no other command line.
+/// A word that occurs on no other command line.
 fn marker() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("savoir-marker-{}-{number}-", std::process::id())
 }
 
-/// Waits until something holds.
+/// Waits until a condition is true.
 fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
@@ -53,7 +53,7 @@ fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Ends a run that would otherwise hang the tests.
+/// Kills a run after some time, so that it cannot block the tests.
 fn end_after(kill_handle: KillHandle, time: Duration) {
     thread::spawn(move || {
         thread::sleep(time);

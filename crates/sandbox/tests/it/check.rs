@@ -31,11 +31,11 @@ pub(crate) struct Check {
 /// Whether the operation is possible without the sandbox, which shows that the check works.
 #[derive(Clone, Copy)]
 pub(crate) enum Outside {
-    /// For everyone.
+    /// It is possible for everyone.
     Possible,
-    /// For root.
+    /// It is possible for root.
     Root(&'static str),
-    /// Only where the kernel was built or set up for it.
+    /// It depends on the configuration of the kernel.
     Depends(&'static str),
 }
 
@@ -59,7 +59,7 @@ impl Check {
     }
 }
 
-/// Checks of a program that has no network.
+/// Checks for a program without network.
 pub(crate) fn all() -> impl Iterator<Item = &'static Check> {
     let lists = [
         files::CHECKS,
@@ -73,12 +73,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Check> {
     lists.into_iter().flatten()
 }
 
-/// Checks of a program that may speak to a host through the proxy.
+/// Checks for a program that can connect to a host through the proxy.
 pub(crate) fn with_hosts() -> impl Iterator<Item = &'static Check> {
     sockets::WITH_HOSTS.iter()
 }
 
-/// The program inside: makes one check and says what came of it.
+/// The program inside the sandbox: runs one check, and prints the result.
 #[test]
 #[ignore = "started by the suite"]
 fn entry() {
@@ -91,12 +91,12 @@ fn entry() {
     }
 }
 
-/// An operation of the standard library, as a check tells it.
+/// Converts a result of the standard library to the result of a check.
 fn done<T>(result: io::Result<T>) -> Result<(), String> {
     result.map(drop).map_err(|error| error.to_string())
 }
 
-/// Whether these bytes are the secret.
+/// Succeeds if these bytes contain the secret.
 fn is_secret(bytes: io::Result<Vec<u8>>) -> Result<(), String> {
     contains(bytes, SECRET)
 }

@@ -18,7 +18,7 @@ use crate::{
 const ENTRY: &str = "check::entry";
 const NOBODY: u32 = 65534;
 
-/// What a policy allows that shows the programs of the system.
+/// Checks that are possible under a policy that allows all programs of the system.
 const ABOUT_PROGRAMS: [&str; 16] = [
     "start another program",
     "start another program through the loader",
@@ -38,7 +38,7 @@ const ABOUT_PROGRAMS: [&str; 16] = [
     "load a library from a writable folder",
 ];
 
-/// How many checks must have shown outside that they work.
+/// Minimum number of checks that must be possible outside the sandbox, to show that they work.
 const MIN_CHECKS: usize = 60;
 
 #[test]
@@ -68,7 +68,7 @@ fn ungranted_operations_fail_for_an_ordinary_user() {
         .current_dir("/")
         .uid(NOBODY)
         .gid(NOBODY);
-    // Processes that other tests start at this moment may still hold the new file.
+    // The new file may still be open for writing in a process that another test has just started.
     let output = loop {
         match command.output() {
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
@@ -91,7 +91,7 @@ fn as_ordinary_user() {
     }
 }
 
-/// What was counted in a group.
+/// The number of checks of a group.
 #[derive(Default)]
 struct Count {
     controlled: usize,
@@ -188,7 +188,8 @@ fn outside_of_sandbox(check: &Check) -> Result<(), String> {
     let busy = format!("(os error {})", libc::ETXTBSY);
     loop {
         match control(check) {
-            // Another test has just started a process that holds the new program.
+            // The new program may still be open for writing in a process that another test has just
+            // started.
             Err(reason) if reason.contains(&busy) => {}
             result => return result,
         }
@@ -206,7 +207,7 @@ fn control(check: &Check) -> Result<(), String> {
     }
 }
 
-/// What is known to be possible inside, and why.
+/// Why a check is known to be possible inside.
 fn known_gap(name: &str, limits: LimitMechanism) -> Option<&'static str> {
     match name {
         MORE_PROCESSES if support::is_root() && limits == LimitMechanism::ResourceLimits => {
@@ -249,7 +250,7 @@ fn inside_of_sandbox(
     }
 }
 
-/// Whether nothing is left where something protected is missing, and it was said.
+/// Whether the files that were created at protected paths are gone, and were reported.
 fn was_moved_aside(check_env: &CheckEnvironment, outcome: &Outcome) -> bool {
     let is_gone = |name: &str| check_env.setup.write.join(name).symlink_metadata().is_err();
     let is_kept = |put: &MovedFile| put.to.as_ref().is_some_and(|to| to.symlink_metadata().is_ok());
@@ -258,7 +259,7 @@ fn was_moved_aside(check_env: &CheckEnvironment, outcome: &Outcome) -> bool {
         && outcome.moved_files.iter().all(is_kept)
 }
 
-/// The line that an entry says.
+/// The result line that a check prints.
 fn verdict(printed: &str) -> Option<&str> {
     printed.lines().find(|line| line.starts_with("possible") || line.starts_with("not possible: "))
 }

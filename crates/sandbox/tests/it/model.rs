@@ -20,7 +20,7 @@ use crate::support::{self, NAME, SETUP, sandbox_is_supported};
 
 const NEW: &str = "new-file";
 const MOVED: &str = "moved";
-/// A folder that is missing itself, in which something missing is protected.
+/// The name of a missing folder that contains a missing protected path.
 const FOLDER_OF_MISSING: &str = "y";
 
 /// Paths below the root of a case, and whether they are folders.
@@ -45,7 +45,7 @@ fn cases() -> impl Strategy<Value = Case> {
         Access::Protected,
         Access::Hidden,
     ]);
-    // Sometimes below the node, where nothing is: `z`, or `z` in a folder that is missing, too.
+    // Some grants name a missing path below the node: `z`, or `z` in a missing folder.
     let tail = prop::sample::select(vec!["", "", "", "z", "y/z"]);
     let grants = prop::collection::vec((any::<prop::sample::Index>(), access, tail), 1..6);
     (nodes, grants).prop_map(|(nodes, grants)| {
@@ -88,7 +88,7 @@ fn accesses_match_the_policy() {
     TestRunner::new(config).run(&cases(), |case| check_case(&case)).unwrap();
 }
 
-/// What the program inside found out about a node.
+/// The access to a node that the program inside found.
 #[derive(Clone, Copy, Debug, Default)]
 struct ObservedPath {
     read: bool,
@@ -140,7 +140,7 @@ fn check_case(case: &Case) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The nodes of the tree, and the protected paths that are missing with their folders.
+/// The nodes of the tree, and the missing protected paths with their folders.
 fn nodes(case: &Case, root: &Path) -> BTreeMap<PathBuf, bool> {
     let mut nodes: BTreeMap<PathBuf, bool> =
         case.tree.iter().map(|(path, is_folder)| (root.join(path), *is_folder)).collect();
@@ -150,7 +150,7 @@ fn nodes(case: &Case, root: &Path) -> BTreeMap<PathBuf, bool> {
     nodes
 }
 
-/// Protected names that were missing can be made; afterwards they have another name.
+/// Whether a file was created at a missing protected path and moved aside.
 fn is_moved_aside(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("z.held-"))
 }
@@ -195,8 +195,7 @@ fn compare(
         .collect();
     let access = policy.access_to(path);
     let granted_itself = policy.paths.iter().any(|grant| grant.path == path);
-    // Folders on the way to something that is shown are there; whether those on the way to
-    // something that is missing are does not matter.
+    // Parent folders of visible paths exist. Parent folders of missing paths may or may not exist.
     let on_the_way = if below.iter().any(|grant| exists(grant)) {
         Some(true)
     } else if below.is_empty() {
@@ -205,21 +204,27 @@ fn compare(
         None
     };
     let (read, written) = match access {
-        // What is made there is not there in the end: the disk is compared, too.
+        // A file that is created here is moved aside in the end, which the comparison of the disk
+        // checks.
         _ if !exists(path) => (None, None),
         Some(Access::Read | Access::Execute | Access::Protected) => (Some(true), Some(false)),
         Some(Access::Write | Access::CreateGranted) => (Some(true), Some(true)),
         Some(Access::Scratch) if granted_itself => (Some(true), Some(true)),
-        // What was there is not; something of the run's own can be put there.
+        // The host's files are hidden, but the run can create its own.
         Some(Access::Scratch) if is_folder => (on_the_way, None),
         Some(Access::Scratch) => (Some(false), None),
         Some(Access::Hidden) if granted_itself => (Some(true), Some(false)),
         Some(Access::Hidden) | None if is_folder => (on_the_way, Some(false)),
         Some(Access::Hidden) | None => (Some(false), Some(false)),
     };
-    let told = format!("{} with {access:?}: {found:?} in {:#?}", path.display(), policy.paths);
-    prop_assert!(read.is_none_or(|read| read == found.read), "read: {}", told);
-    prop_assert!(written.is_none_or(|written| written == found.written), "written: {}", told);
+    let description =
+        format!("{} with {access:?}: {found:?} in {:#?}", path.display(), policy.paths);
+    prop_assert!(read.is_none_or(|read| read == found.read), "read: {}", description);
+    prop_assert!(
+        written.is_none_or(|written| written == found.written),
+        "written: {}",
+        description
+    );
     let stays = |path: &Path| exists(path) && policy.access_to(path) != Some(Access::Write);
     let parent = path.parent().and_then(|parent| policy.access_to(parent));
     let fixed = match parent {
@@ -229,11 +234,11 @@ fn compare(
         }
         Some(Access::Read | Access::Execute | Access::Protected | Access::Hidden) | None => true,
     };
-    prop_assert!(!(fixed && found.moved), "moved: {}", told);
+    prop_assert!(!(fixed && found.moved), "moved: {}", description);
     Ok(())
 }
 
-/// What must be on the disk in the end.
+/// The expected files on the disk after the run.
 fn disk_afterwards(case: &Case, policy: &Policy, root: &Path) -> BTreeMap<PathBuf, Option<String>> {
     let mut disk = BTreeMap::new();
     for (path, is_folder) in &case.tree {
@@ -265,7 +270,7 @@ fn walk(folder: &Path, disk: &mut BTreeMap<PathBuf, Option<String>>) {
     }
 }
 
-/// The program inside: tries everything at every node.
+/// The program inside the sandbox: tries every operation at every node.
 #[test]
 #[ignore = "started by the test above"]
 fn entry() {
@@ -307,7 +312,7 @@ fn entry() {
     support::print_result(&lines.join("\n"));
 }
 
-/// Makes a file that is missing for us, with its folder if need be.
+/// Creates a missing file, and its folder if necessary.
 fn make(path: &Path) -> bool {
     let folder = path.parent().unwrap();
     let is_made = fs::create_dir(folder).is_ok();

@@ -32,36 +32,36 @@ use tempfile::TempDir;
 
 use crate::check::calls;
 
-/// The secret that must stay outside.
+/// The content that must not be visible inside.
 pub(crate) const SECRET: &str = "savoir-private-content";
 
-/// Which check, role or case the program inside is.
+/// The variable with the name of the check, role or case to run.
 pub(crate) const NAME: &str = "SAVOIR_TEST_NAME";
 
-/// What it needs to know, as JSON.
+/// The variable with the [`Setup`] as JSON.
 pub(crate) const SETUP: &str = "SAVOIR_TEST_SETUP";
 
-/// A set-uid program that root has made for the run of an ordinary user.
+/// The variable with the path of a setuid program that root created for tests as an ordinary user.
 pub(crate) const SET_UID: &str = "SAVOIR_TEST_SET_UID";
 
-/// Bounds of the program inside, small enough to be reached in a moment.
+/// Limits of the program inside, small enough to be reached quickly.
 pub(crate) const PROCESSES: u64 = 64;
 pub(crate) const OPEN_FILES: u64 = 128;
 pub(crate) const FILE_SIZE: u64 = 8 << 20;
 pub(crate) const SCRATCH: u64 = 4 << 20;
 pub(crate) const MEMORY: u64 = 1 << 30;
 
-/// What a check needs to know about the ground.
+/// The paths, ports and processes that a check uses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) binary: PathBuf,
-    /// Granted for reading.
+    /// The folder that is granted for reading.
     pub(crate) read: PathBuf,
-    /// Granted for writing, with protected paths in it.
+    /// The folder that is granted for writing, with protected paths in it.
     pub(crate) write: PathBuf,
-    /// Granted as a private folder.
+    /// The folder that is granted as a scratch folder.
     pub(crate) scratch: PathBuf,
-    /// Not granted; holds `file` with the secret.
+    /// A folder that is not granted; it contains `file` with the secret.
     pub(crate) secret: PathBuf,
     pub(crate) tcp: u16,
     pub(crate) tcp6: Option<u16>,
@@ -75,7 +75,7 @@ pub(crate) struct Setup {
     pub(crate) set_uid: Option<PathBuf>,
 }
 
-/// Everything that a [`Setup`] speaks of; gone when it is dropped.
+/// Creates everything that a [`Setup`] names; dropping it removes everything.
 pub(crate) struct CheckEnvironment {
     pub(crate) setup: Setup,
     folder: TempDir,
@@ -114,7 +114,7 @@ impl CheckEnvironment {
         let mut held: Vec<OwnedFd> = Vec::new();
         for pipe in [read.join("pipe"), write.join("kept/pipe")] {
             calls::make_pipe(&pipe).unwrap();
-            // Someone outside listens.
+            // Keeps the pipe open for reading, so that a writer does not block.
             held.push(fs::File::options().read(true).write(true).open(pipe).unwrap().into());
         }
         let stream = UnixListener::bind(read.join("stream")).unwrap();
@@ -152,12 +152,12 @@ impl CheckEnvironment {
             set_uid: env::var_os(SET_UID).map(PathBuf::from),
         };
         held.extend([file, open_folder]);
-        // Whoever asks for what lies in there is refused, until it is opened by its owner.
+        // Nobody can look up paths in this folder until its owner changes the permissions.
         mode(&setup.write.join("closed"), 0o000);
         Self { setup, folder, sleeper, _held: held }
     }
 
-    /// What the program inside may do on this ground.
+    /// The policy of the program inside.
     pub(crate) fn policy(&self) -> Policy {
         let Setup { read, write, scratch, binary, set_uid, .. } = &self.setup;
         let mut policy = Policy {
@@ -222,7 +222,7 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Servers on the loopback interface of the host: each answers with the secret.
+/// Starts servers on the loopback interface of the host that answer with the secret.
 fn servers() -> (u16, Option<u16>, u16) {
     static PORTS: OnceLock<(u16, Option<u16>, u16)> = OnceLock::new();
     *PORTS.get_or_init(|| {
@@ -248,19 +248,19 @@ fn servers() -> (u16, Option<u16>, u16) {
     })
 }
 
-/// Arguments that make this binary run one of its entries, and nothing else.
+/// The arguments with which this binary runs only one entry.
 pub(crate) fn entry_arguments(entry: &str) -> Vec<String> {
     [entry, "--exact", "--ignored", "--nocapture", "--test-threads=1"].map(str::to_owned).to_vec()
 }
 
-/// Adds what an entry reads from its environment.
+/// Adds the variables that an entry reads.
 pub(crate) fn set_check_variables(policy: &mut Policy, name: &str, setup: &str) {
     for (key, value) in [(NAME, name), (SETUP, setup)] {
         policy.environment.insert(key.to_owned(), Variable::Plain(value.to_owned()));
     }
 }
 
-/// What a run printed, and what it came to.
+/// The output and the outcome of a run.
 pub(crate) struct Run {
     pub(crate) outcome: Outcome,
     pub(crate) output: Vec<u8>,
@@ -285,7 +285,8 @@ pub(crate) fn run_inside(policy: Policy, entry: &str) -> Result<Run, SandboxErro
     Ok(Run::of(process, b""))
 }
 
-/// Runs an entry freely, with everything that this process has; gives what it printed.
+/// Runs an entry outside the sandbox, with everything that this process can access; returns its
+/// output.
 pub(crate) fn run_outside(entry: &str, name: &str, setup: &str, directory: &Path) -> String {
     let mut child = Command::new(binary())
         .args(entry_arguments(entry))
@@ -303,15 +304,15 @@ pub(crate) fn run_outside(entry: &str, name: &str, setup: &str, directory: &Path
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Prints from an entry, past the harness.
+/// Prints the result of an entry, bypassing the output capture of the test harness.
 pub(crate) fn print_result(text: &str) {
     let mut output = std::io::stdout();
     output.write_all(format!("\n{text}\n").as_bytes()).unwrap();
     output.flush().unwrap();
 }
 
-/// Whether this machine can hold a sandbox. If it cannot, that is an error unless the caller of
-/// the tests has said that it is known.
+/// Whether this machine supports the sandbox. If it does not, that is an error, unless a variable
+/// says that this is expected.
 pub(crate) fn sandbox_is_supported() -> bool {
     static SKIP_NOTICE: Once = Once::new();
     static CAN: OnceLock<bool> = OnceLock::new();
@@ -341,7 +342,7 @@ pub(crate) fn sandbox_is_supported() -> bool {
     })
 }
 
-/// Says something to whoever reads the output of the tests.
+/// Prints a note for the reader of the test output.
 pub(crate) fn print_skipped(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -30,7 +30,7 @@ pub(crate) enum DisableSetting {
     OpenClaw,
 }
 
-/// Whose settings are changed.
+/// Which settings are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsScope {
     User,

@@ -131,7 +131,7 @@ impl Common {
 
 fn create(email: &str, role: Role, common: &Common) -> Result<(), CommandError> {
     let email = Email::parse(email).ok_or_else(|| refusal(&AccountError::Email))?;
-    // Checked before the user is asked for a password.
+    // Checked before the user has to type a password.
     if common.account(email.as_str())?.is_some() {
         return Err(refusal(&AccountError::Taken));
     }

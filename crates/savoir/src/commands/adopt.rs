@@ -1,6 +1,6 @@
 //! `savoir adopt`: adds already installed skills to savoir.lock without moving them.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use savoir_package::{
     agents::Scope,
@@ -30,8 +30,8 @@ Skills that `npx skills`, `gh skill` or ClawHub installed, or that you copied, a
 lockfiles of these tools are not changed. If the source of a skill is found, your edits are detected
 and updates merge with them. `savoir undo` reverts the adoption.")]
 pub(crate) struct Args {
-    /// Names of the skills
-    #[arg(value_name = "NAME")]
+    /// Names or folders of the skills
+    #[arg(value_name = "NAME|PATH")]
     names: Vec<String>,
     /// Adopt all skills that are not in savoir.lock
     #[arg(long, conflicts_with = "names")]
@@ -92,12 +92,15 @@ fn entries<'a>(
     }
     let mut found = Vec::new();
     for name in &args.names {
-        let named = installed.ledger.named(name);
+        let mut named: Vec<&LedgerEntry> = installed.ledger.named(name).iter().collect();
+        if let (true, Ok(folder)) = (name.contains('/'), Path::new(name).canonicalize()) {
+            named = at_or_in(&folder, installed);
+        }
         if named.is_empty() {
             return Err(unknown(name, installed));
         }
         let before = found.len();
-        found.extend(named.iter().filter(is_meant));
+        found.extend(named.into_iter().filter(is_meant));
         if found.len() == before {
             let message = format!("`{name}` is already in savoir.lock, or is not in this scope");
             return Err(CommandError::input(message).named("nothing_to_adopt").hint(format!(
@@ -106,6 +109,15 @@ fn entries<'a>(
         }
     }
     Ok(found)
+}
+
+/// The skill in a folder, or the skills in the folder of an agent.
+fn at_or_in<'a>(folder: &Path, installed: &'a Installed) -> Vec<&'a LedgerEntry> {
+    let is_it = |entry: &&LedgerEntry| {
+        let path = entry.path().canonicalize().unwrap_or_else(|_| entry.path().to_owned());
+        path == folder || path.parent() == Some(folder)
+    };
+    installed.ledger.entries().iter().filter(is_it).collect()
 }
 
 /// Prints notes about a skill that is to be adopted.

@@ -139,7 +139,7 @@ fn check(args: &CheckArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(u8::from(fails(args, &assembly))))
 }
 
-/// The skills on this machine of which the agent can be put together.
+/// Finds the skills on this machine that the agent can use.
 fn gather(
     agent: &AgentFile,
     set: Option<&str>,
@@ -164,7 +164,7 @@ fn read(path: &Path) -> Result<AgentFile, CommandError> {
         CommandError::input(format!("{} has no {}", path.display(), agent_file::FILES[0]))
             .hint("name the file of an agent, or its folder")
     })?;
-    // Do not print `./` before every path.
+    // Otherwise every printed path would start with `./`.
     let file = file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
     let missing = || {
         CommandError::input(format!("{} does not exist", file.display()))

@@ -66,7 +66,7 @@ impl PromptCommand<'_> {
         let (out, events) = Emitter::channel();
         let Self { skill, inputs, directory, .. } = *self;
         let run =
-            PromptRun { skill, inputs, directory, model: None, user: None, held_to_outputs: true };
+            PromptRun { skill, inputs, directory, model: None, user: None, check_output: true };
         let mut printer = Printer::new(self.form);
         if let Some(outputs) = skill.outputs.as_ref().filter(|outputs| outputs.is_checked()) {
             if self.form == EventFormat::Json {
@@ -106,7 +106,8 @@ impl PromptCommand<'_> {
     fn print_checked(&self, buffered: Option<&str>) -> Result<ExitCode, CommandError> {
         if let (Some(text), Some(promised)) = (buffered, &self.skill.outputs) {
             match structured::validate_answer(promised, text) {
-                // Print the text of the model: parsing would change numbers and duplicate keys.
+                // The model's own text is printed, because parsing would change numbers and drop
+                // duplicate keys.
                 Ok(Answer::Json(_)) => {
                     output::content(&format!("{}\n", structured::json_text(text)))?;
                 }

@@ -20,7 +20,7 @@ use savoir_engine::{
     grant::refuse_every_file,
     inspect,
 };
-use savoir_package::Tree;
+use savoir_package::{OtherFiles, Tree};
 use savoir_scan as scan;
 use serde_json::json;
 
@@ -141,14 +141,15 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
             return Err(CommandError::refused(reason).hint(help));
         }
         Verdict::Ask { reasons, warnings } => (reasons, warnings),
-        // A skill that runs without approval can be approved, too: its signature may go away.
+        // Skills that run without approval can be approved, too, because their signature may be
+        // removed later.
         Verdict::Run { .. } => (Vec::new(), Vec::new()),
     };
     let warnings: Vec<String> = scan_warning(&request.path).into_iter().chain(warnings).collect();
     let length = if args.details { Length::Details } else { Length::Question };
     let page = Page { request: &request, reasons: &reasons, warnings: &warnings, length };
     if approval.is_some_and(|approval| approval.fingerprint == fingerprint) {
-        // Additions stay, so they are shown although nothing is asked.
+        // With --details, the additions are shown, although no question is asked.
         let additions = if args.details { String::new() } else { additions(&request) };
         if args.details && !args.json {
             print(page)?;
@@ -169,10 +170,10 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     report(args, &request, &reasons, ("is approved", ""))
 }
 
-/// Shown with the permissions, so that the user knows of scan findings before approving.
+/// A warning about scan findings, which is shown with the permissions.
 pub(super) fn scan_warning(path: &Path) -> Option<String> {
     let folder = if path.is_file() { path.parent()? } else { path };
-    let report = Tree::read(folder).ok()?.scan();
+    let report = OtherFiles::read(folder).scan_with(&Tree::read(folder).ok()?);
     (report.verdict != scan::Verdict::Allow)
         .then(|| format!("scan result: {}", super::scan::summary(&report)))
 }

@@ -181,7 +181,8 @@ impl ChatSession {
         let host = HostTools::new(folder, &run_env, person.clone(), autonomy)?;
         let skills = AgentSkills::new(args.which_skills(), home.clone())?;
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
-        // Protect skills: a model that changes a skill could change its own permissions.
+        // The folders of skills are protected, because a model that changes a skill could change
+        // its own permissions.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
         let host = Arc::new(host.protecting(found.places().map(|(_, place)| place)));
         let library = Arc::clone(&skills);

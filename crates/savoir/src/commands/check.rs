@@ -192,7 +192,7 @@ fn in_parallel(
     plan: &CheckPlan,
     report: &mut Report<'_>,
 ) -> Result<(), CommandError> {
-    // The walker keeps one core busy.
+    // The thread that walks the folders keeps one core busy.
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let workers = (cores - 1).max(1);
     let (to_work, jobs) = mpsc::channel::<Job>();
@@ -211,7 +211,7 @@ fn in_parallel(
                         .into_iter()
                         .map(|candidate| check_candidate(candidate, plan))
                         .collect();
-                    // It fails only if printing failed.
+                    // Sending fails only if printing failed.
                     let _ = outcomes.send(done);
                 }
             });
@@ -510,7 +510,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A counter on the terminal, shown if the work takes longer than a moment.
+/// A counter on the terminal, shown only if the work takes some time.
 struct Progress {
     terminal: bool,
     next: Instant,

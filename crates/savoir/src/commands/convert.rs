@@ -58,6 +58,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             ))
             .hint(format!("list the problems with: savoir check {}", loaded.path.display()))
         })?;
+    // The report on standard error lists them as well.
+    if args.output.is_some() || args.report != "text" {
+        for repair in &conversion.repairs {
+            output::note(&format!("the input was repaired: {repair}"));
+        }
+    }
     match &args.output {
         Some(folder) => {
             let left_out = write_folder(folder, &loaded, &conversion)?;
@@ -91,8 +97,14 @@ fn write_folder(
             left_out = write::copy_tree(from.root(), staging)?;
         }
         if let Some(name) = loaded.path.file_name().filter(|name| *name != "SKILL.md") {
-            // Keep only SKILL.md: a folder with `skill.md`, too, would be ambiguous.
+            // A folder with both SKILL.md and `skill.md` would be ambiguous.
             let _ = fs::remove_file(staging.join(name));
+        }
+        for path in &conversion.removed {
+            // A folder that is empty now was added together with the file.
+            let path = staging.join(path);
+            let _ = fs::remove_file(&path);
+            let _ = path.parent().map(fs::remove_dir);
         }
         for file in &conversion.files {
             write::file_in(staging, &file.path, file.text.as_bytes())?;
@@ -130,9 +142,12 @@ fn report(args: &Args, report: &[FieldReport], to_stdout: bool) -> Result<(), Co
 
 /// One line per field that changed.
 fn text(report: &[FieldReport]) -> String {
-    let unchanged_count = report.iter().filter(|field| field.how == FieldOutcome::Kept).count();
+    let is_unchanged = |field: &&FieldReport| {
+        field.how == FieldOutcome::Kept && field.field != "file" // A file that stays is listed.
+    };
+    let unchanged_count = report.iter().filter(is_unchanged).count();
     let mut text = String::new();
-    for field in report.iter().filter(|field| field.how != FieldOutcome::Kept) {
+    for field in report.iter().filter(|field| !is_unchanged(field)) {
         let how = match field.how {
             FieldOutcome::Kept => "kept",
             FieldOutcome::Moved => "moved",

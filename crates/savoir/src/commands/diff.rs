@@ -59,8 +59,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The skills below a path, by their path relative to it. A folder of skills may be empty: before a
-/// change there may have been none.
+/// The skills below a path, by their path relative to it. A folder without skills is accepted,
+/// because there may have been none before a change.
 fn skills_in(path: &Path) -> Result<BTreeMap<PathBuf, Skill>, CommandError> {
     if !path.exists() {
         return Err(CommandError::input(format!("{}: it does not exist", path.display()))
@@ -160,8 +160,8 @@ fn markdown(differences: &[SkillDifference]) -> String {
     text
 }
 
-/// A text of a skill as code in a table: it can neither end the code nor the cell. Renderers differ
-/// in how they read backslashes before `|`, so that there is no `|` at all.
+/// Formats a text of a skill as code in a Markdown table, so that the text can end neither the code
+/// nor the cell. Renderers treat backslashes before `|` differently, so `|` is replaced.
 fn code(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("`{}`", text.replace('`', "'").replace('|', "¦"))

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(if tools == RunnableTools::All { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// What the sandbox consists of.
+/// The parts of the sandbox.
 const SANDBOX: &str = if cfg!(target_os = "macos") {
     "sandbox-exec with a profile for each run; weaker than on Linux"
 } else {

@@ -2,6 +2,7 @@
 
 mod create;
 mod diff;
+mod list;
 mod render;
 mod run;
 mod sign;
@@ -51,6 +52,8 @@ enum Command {
     New(create::Args),
     Diff(diff::Args),
     Sign(sign::Args),
+    List(list::Args),
+    Show(list::ShowArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -137,6 +140,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Some(Command::New(args)) => create::run(args),
         Some(Command::Diff(args)) => diff::run(args),
         Some(Command::Sign(args)) => sign::run(args),
+        Some(Command::List(args)) => list::run(args),
+        Some(Command::Show(args)) => list::show(args),
         None => run::run(&args.run),
     }
 }

@@ -1,12 +1,13 @@
-//! The commands that need models, a database or the server. A lean build leaves them out.
+//! The commands that need models, a database or the server, and the language server. A lean build
+//! leaves them out.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
 use super::{
-    admin, chat, conformance, context, eval, export, extract, import, kb, mcp, models, serve, ui,
-    workflow,
+    admin, chat, conformance, context, eval, export, extract, import, kb, lsp, mcp, models, serve,
+    ui, workflow,
 };
 use crate::{error::CommandError, extractor};
 
@@ -15,12 +16,13 @@ pub(super) enum FullCommand {
     Mcp(mcp::Args),
     Chat(chat::Args),
     Eval(Box<eval::Args>),
+    Lsp(lsp::Args),
     Models(models::Args),
     Import(import::Args),
     Export(export::Args),
     Kb(kb::Args),
     Workflow(workflow::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Ui(ui::Args),
     Admin(admin::Args),
     Conformance(conformance::Args),
@@ -47,6 +49,7 @@ impl FullCommand {
             Self::Mcp(args) => mcp::run(&args),
             Self::Chat(args) => chat::run(&args),
             Self::Eval(args) => eval::run(&args),
+            Self::Lsp(args) => lsp::run(&args),
             Self::Models(args) => models::run(&args),
             Self::Import(args) => import::run(&args),
             Self::Export(args) => export::run(&args),

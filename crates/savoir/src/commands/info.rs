@@ -11,6 +11,7 @@ use clap_complete::engine::ArgValueCompleter;
 use savoir_package::{
     Tree,
     ledger::{ClashOutcome, LedgerEntry, NameClash},
+    source::is_in_local_bare_repository,
 };
 use savoir_skill::{Skill, folder::is_skill_file};
 use serde::Serialize;
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let installed = Installed::open(args.project.as_deref())?;
     installed.warn();
-    let lone;
+    let (lone, located);
     let named = installed.ledger.named(&args.skill).iter().collect();
     let mut entries: Vec<&LedgerEntry> = sort_by_precedence(named, &installed);
     if entries.is_empty() {
@@ -79,9 +80,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         {
             return published::run(&wanted, &client?, &args.remote, args.json);
         }
-        let folder = match found {
-            Some(folder) => folder,
-            None => absolute(&lookup::find(Path::new(&args.skill))?),
+        let folder = if let Some(folder) = found {
+            folder
+        } else {
+            // The files of a fetched skill exist as long as it does.
+            located = lookup::find(Path::new(&args.skill))?;
+            absolute(&located)
         };
         entries.extend(at(&folder, &installed));
         if entries.is_empty() {
@@ -116,7 +120,8 @@ fn folder(path: &str) -> Option<PathBuf> {
     let is_file = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
     let folder = if is_file && path.is_file() { path.parent()? } else { path };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    folder.canonicalize().ok().filter(|folder| folder.is_dir())
+    let folder = folder.canonicalize().ok().filter(|folder| folder.is_dir())?;
+    (!is_in_local_bare_repository("", &folder)).then_some(folder)
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -9,8 +9,8 @@ use savoir_package::{
     registry::RequestedSkill,
     resolve::Update,
     source::{
-        self, ExtraKind, OfferedSkill, PastedCommand, PinnedSource, PluginExtra, Source,
-        SourceOffers, parse_pasted_command,
+        self, ExtraKind, GitSource, OfferedSkill, PastedCommand, PinnedSource, PluginExtra, Source,
+        SourceOffers, is_shorthand, parse_pasted_command,
     },
 };
 use serde_json::{Map, Value, json};
@@ -24,6 +24,7 @@ use crate::{
         RegistryArgs, Report, ScopeArgs, Skipped, SourceListing, agent, arrived, lacks_needs, list,
         one_per_name, take_replacing, without_culprits, without_unmet_needs,
     },
+    lookup::remote,
     output,
 };
 
@@ -400,7 +401,7 @@ fn list_sources(
     let mut listings = Vec::with_capacity(sources.len());
     for (typed, source) in sources {
         context.doing(&format!("reading {typed}"));
-        let found = context.wait(context.fetcher.look(&source))?;
+        let found = look(context, &source).map_err(|error| with_shorthand_hint(error, &typed))?;
         let pinned = matches!(source, Source::Url { digest: Some(_), .. });
         let SourceOffers { skills: mut offers, skipped, not_installed } = found;
         if let Source::Folder(folder) = &source {
@@ -410,6 +411,35 @@ fn list_sources(
     }
     context.done();
     Ok(listings)
+}
+
+/// `acme/pdf` may mean a skill of a registry that is not set.
+fn with_shorthand_hint(error: CommandError, typed: &str) -> CommandError {
+    if !is_shorthand(typed) {
+        return error;
+    }
+    error.hint(format!(
+        "`{typed}` means a repository on GitHub; for a skill of a registry: --registry URL"
+    ))
+}
+
+/// Lists the skills of a source. A path in a repository may also be the name of a skill, as in
+/// commands that do not install it.
+fn look(context: &InstallContext, source: &Source) -> Result<SourceOffers, CommandError> {
+    let found = context.wait(context.fetcher.look(source));
+    let (Err(error), Source::Git(git)) = (&found, source) else { return Ok(found?) };
+    let Some(path) = git.path.as_ref().filter(|_| remote::is_absent(error)) else {
+        return Ok(found?);
+    };
+    let whole = Source::Git(GitSource { path: None, ..git.clone() });
+    let mut offers = context.wait(context.fetcher.look(&whole))?;
+    match remote::pick(&offers.skills, path) {
+        Some((skill, None)) => {
+            offers.skills = vec![skill];
+            Ok(offers)
+        }
+        _ => Ok(found?),
+    }
 }
 
 /// Adds skills from registries: those given by name, and missing dependencies.

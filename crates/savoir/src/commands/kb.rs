@@ -5,7 +5,7 @@ mod add;
 use std::{path::PathBuf, process::ExitCode};
 
 use savoir_knowledge::{Knowledge, Mode, Passage, SearchError};
-use savoir_store::{Database, Document, KnowledgeBase};
+use savoir_store::{Database, Document, KnowledgeBase, Storage};
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,6 +99,7 @@ struct Common {
 struct Open {
     knowledge: Knowledge,
     database: Database,
+    storage: Storage,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -131,8 +132,8 @@ impl Common {
         runtime::block_on(async {
             let (database, storage) = location.open().await?;
             let embedder = models.embedder().cloned();
-            let knowledge = Knowledge::new(database.clone(), storage, embedder);
-            let open = Open { knowledge, database };
+            let knowledge = Knowledge::new(database.clone(), storage.clone(), embedder);
+            let open = Open { knowledge, database, storage };
             let done = work(&open).await;
             open.database.close().await;
             done

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{error::CommandError, output, remote::Remote, trust::Keyring};
 
-/// Largest file of a public key that is read: OpenPGP keys can have many signatures.
+/// Maximum size of a public key file: OpenPGP keys can have many signatures.
 const MAX_KEY_BYTES: u64 = 1024 * 1024;
 
 /// Manage signing keys and trusted keys
@@ -26,6 +26,7 @@ Examples:
   savoir keys new ada
   savoir keys trust acme.pub --publisher Acme --namespace 'acme-*'
   savoir keys trust \"ssh-ed25519 AAAA…\" --publisher Grace
+  savoir keys trust lab.pub --publisher Lab --role evaluator
   savoir keys list
   savoir keys revoke 21fe31dfa154a261626bf854046fd227 --reason \"the laptop was stolen\"")]
 pub(crate) struct Args {
@@ -146,6 +147,8 @@ pub(super) enum RoleName {
     Publisher,
     /// Its skills get the tier verified
     Amd,
+    /// Its evaluations of skills count, its signatures of skills do not
+    Evaluator,
 }
 
 impl From<RoleName> for Role {
@@ -153,6 +156,7 @@ impl From<RoleName> for Role {
         match role {
             RoleName::Publisher => Self::Publisher,
             RoleName::Amd => Self::Amd,
+            RoleName::Evaluator => Self::Evaluator,
         }
     }
 }
@@ -306,7 +310,7 @@ pub(super) fn public_key(file_or_text: &str) -> Result<(PublicKey, String), Comm
     if !path.is_file() {
         let key = PublicKey::parse(file_or_text).map_err(|error| {
             let message = match error {
-                // Do not print a private key.
+                // A private key must not be printed.
                 PublicKeyError::Private => error.to_string(),
                 _ => format!(
                     "file `{}` does not exist, and as a key {error}",
@@ -340,7 +344,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> CommandError {
 
 pub(super) fn remove(args: &Distrust) -> Result<ExitCode, CommandError> {
     let keyring = Keyring::of_user()?;
-    // Do not write the list for an unknown key.
+    // For an unknown key, the list is not written.
     let known = keyring.trusted()?.get(&args.key_id).is_some();
     if !known || !TrustStore::distrust(&keyring.list(), &args.key_id)? {
         return Err(CommandError::input(format!("`{}` is not trusted", printable(&args.key_id)))

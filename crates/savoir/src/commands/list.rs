@@ -2,7 +2,11 @@
 
 mod rows;
 
-use std::{borrow::Cow, process::ExitCode};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
 
 use savoir_package::ledger::LedgerEntry;
 use serde::Serialize;
@@ -14,7 +18,7 @@ use crate::{
     output, trust,
 };
 
-/// Widths of names and sources in the table; `--json` prints them in full.
+/// Widths of names and sources in the table on a terminal; a pipe gets them in full.
 const MAX_NAME_WIDTH: usize = 32;
 const MAX_SOURCE_WIDTH: usize = 34;
 
@@ -66,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             print(rows.len(), || table(&rows))?;
         }
     }
-    // The program exits now, so do not spend time on freeing the memory of thousands of skills.
+    // The program exits now, so no time is spent on freeing the memory of thousands of skills.
     std::mem::forget(installed);
     Ok(ExitCode::SUCCESS)
 }
@@ -105,10 +109,10 @@ fn table(rows: &[Row<'_>]) -> String {
     output::table(["NAME", "VERSION", "TRUST", "SOURCE", "SCOPE", "AGENTS"], &rows)
 }
 
-/// Untrusted text, cut to a width.
+/// Untrusted text, cut to a width on a terminal.
 fn truncate_to_width(text: &str, width: usize) -> Cow<'_, str> {
     let text = output::cell(text);
-    if text.chars().count() <= width {
+    if text.chars().count() <= width || !io::stdout().is_terminal() {
         return text;
     }
     let start: String = text.chars().take(width - 1).collect();

@@ -95,13 +95,13 @@ async fn create_token(
         let who = match check_token(client, token.clone()).await {
             Ok(who) => who,
             Err(error) => {
-                // The new token cannot be used, so delete it.
+                // The new token cannot be used, so it is deleted.
                 let _ = person.delete_token(&info.id).await;
                 return Err(error);
             }
         };
         if let Some(old) = old {
-            // Ignored: it may have expired.
+            // Ignored, because the old token may have expired.
             let _ = person.delete_token(&old).await;
         }
         let email = who.email.clone().or_else(|| Some(email.to_owned()));

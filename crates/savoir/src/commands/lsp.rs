@@ -1,7 +1,6 @@
 //! `savoir lsp`: the language server for editors.
 
 mod listings;
-#[cfg_attr(not(feature = "server"), path = "lsp/without_workflows.rs")]
 mod workflows;
 
 use std::{
@@ -45,7 +44,8 @@ pub(crate) fn run(_: &Args) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Answers as the other commands do.
+/// Provides the language server with the settings and skills of this machine, as other commands use
+/// them.
 struct Machine;
 
 impl Environment for Machine {
@@ -100,7 +100,7 @@ impl Environment for Machine {
     }
 }
 
-/// The place of the word that a message names in backticks.
+/// The position of the word in backticks that a message contains.
 fn quoted_word(text: &str, message: &str) -> Option<std::ops::Range<usize>> {
     let words = message.split('`').skip(1).step_by(2);
     let places = words.filter(|word| !word.is_empty()).filter_map(|word| {

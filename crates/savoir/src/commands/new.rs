@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_skill::{Dialect, name::NameGrammar};
+use savoir_skill::{Dialect, dialect::template_description, name::NameGrammar};
 
 use crate::{error::CommandError, output, write};
 
@@ -33,9 +33,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     check_name(&args.name, args.dialect)?;
-    let description = args.description.clone().unwrap_or_else(|| {
-        format!("Describe what {} does. Use when the user asks for it.", args.name)
-    });
+    let description = args.description.clone();
+    let description = description.unwrap_or_else(|| template_description(&args.name));
     let folder = args.path.join(&args.name);
     let files = args.dialect.scaffold(&args.name, &description);
     write::new_folder(&folder, |staging: &Path| {
@@ -48,7 +47,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     for file in &files {
         let _ = writeln!(text, "created {}", folder.join(&file.path).display());
     }
-    let _ = writeln!(text, "check it with: savoir check {}", folder.display());
+    let file = folder.join("SKILL.md");
+    let _ = writeln!(text, "replace the text of the template in {}", file.display());
+    let _ = writeln!(text, "then check it with: savoir check {}", folder.display());
     output::text(&output::sanitize(&text))?;
     Ok(ExitCode::SUCCESS)
 }

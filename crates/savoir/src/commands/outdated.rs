@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::update::warn_if_not_stored;
 use crate::{
     error::CommandError,
-    install_context::{InstallContext, RegistryArgs, ScopeArgs, withdrawn},
+    install_context::{InstallContext, RegistryArgs, ScopeArgs, no_other_source, withdrawn},
     output,
 };
 
@@ -85,6 +85,11 @@ fn list_outdated(
             }
         };
     }
+    for (name, locked) in &state.lock.skills {
+        if context.is_own_source(name, locked)? {
+            output::note(&no_other_source(name));
+        }
+    }
     if text.is_empty() {
         text.push_str("all skills are up to date\n");
     } else if found.values().any(is_available) {
@@ -94,7 +99,7 @@ fn list_outdated(
     Ok(ended)
 }
 
-/// Whether no source could be read. Adopted skills have no source.
+/// The error if no source could be read. Adopted skills have no source.
 fn no_source_error(state: &State, found: &BTreeMap<String, Availability>) -> bool {
     let is_adopted = |name: &String| {
         let locked = state.lock.skills.get(name);

@@ -34,7 +34,7 @@ use super::answer::PromptCommand;
 use super::{record::Recorder, run::RunContext};
 use crate::{error::CommandError, lookup::Lookup, output};
 
-/// What is done with a prompt.
+/// How a prompt is used.
 #[derive(Clone, Copy)]
 pub(super) enum Use<'a> {
     /// A model answers it.
@@ -68,7 +68,7 @@ pub(super) fn run(
         let is_met = |version: &String| {
             parse_version(version).is_ok_and(|version| reference.range.matches(&version))
         };
-        // A skill beside this one counts, too: repositories keep skills in one folder.
+        // A skill in the same folder counts, too, because repositories store skills side by side.
         let beside = || sibling_version(reference, folder?);
         installed.clone().filter(is_met).or_else(beside).or(installed)
     };
@@ -93,7 +93,7 @@ pub(super) fn run(
             return Err(wrong.with_hint("pass an input with --input NAME=VALUE").into());
         }
         Err(error) => {
-            let failed = RunError::failed(error.code(), &error);
+            let failed = RunError::cannot_start(error.code(), &error);
             return Err(match hint(&error) {
                 Some(hint) => failed.with_hint(hint),
                 None => failed,
@@ -229,7 +229,7 @@ fn run_fences(
     };
     let print_answer = || match &answer {
         Answer::Json(value) => output::json(value),
-        // It was printed while the code ran.
+        // The output was already printed while the code ran.
         _ if declared.is_none() => Ok(()),
         _ => output::content(&format!("{printed}\n")),
     };
@@ -250,8 +250,9 @@ fn run_fences(
     }
 }
 
-/// Fails because the code printed something else than the skill declares. The author sees what it
-/// was: with --json as the output, else on standard error, because it is not the answer.
+/// Fails because the output does not match what the skill declares. The output is shown to the
+/// skill's author: with --json in the result, else on standard error, because it is not a valid
+/// answer.
 fn report_wrong_output(
     context: &RunContext<'_>,
     printed: &str,
@@ -262,7 +263,7 @@ fn report_wrong_output(
         if !printed.is_empty() {
             output::note(printed);
         }
-        return Err(RunError::failed(error.code(), error).into());
+        return Err(RunError::cannot_start(error.code(), error).into());
     }
     let Envelope { output, truncated, .. } = Envelope::returned(printed.into(), took);
     let failed = Envelope::failed(error.code(), error.to_string(), took);
@@ -270,7 +271,7 @@ fn report_wrong_output(
     Ok(ExitCode::from(1))
 }
 
-/// The MCP servers that agents of the user have.
+/// The MCP servers in the settings of the user's agents.
 #[cfg(feature = "server")]
 #[expect(clippy::unnecessary_wraps, reason = "a lean build does not know them")]
 fn mcp_servers(run_env: &RunEnvironment) -> Option<BTreeSet<String>> {
@@ -282,7 +283,7 @@ fn mcp_servers(_: &RunEnvironment) -> Option<BTreeSet<String>> {
     None
 }
 
-/// What the user can do about a skill that is not ready.
+/// A hint for a skill that is not ready.
 fn hint(error: &PrepareError) -> Option<&'static str> {
     match error {
         PrepareError::Runtime(SkillrtRunError::McpTool) => {
@@ -297,7 +298,7 @@ fn hint(error: &PrepareError) -> Option<&'static str> {
     }
 }
 
-/// The version of the skill of this name in the folder around another skill.
+/// The version of a skill with this name in the parent folder of another skill.
 fn sibling_version(reference: &SkillRef, folder: &Path) -> Option<String> {
     if is_unsafe_path_name(&reference.name) {
         return None;

@@ -163,7 +163,7 @@ fn warn_unregistered_key(client: &Client, request: &PublishRequest) -> Result<()
             None => client.keys_of(name).await,
         })
     })?;
-    // If the registry does not list its keys, it is unknown whether this one is missing.
+    // If the registry does not list its keys, it is unknown whether this key is registered.
     let Ok(known) = known else { return Ok(()) };
     let used: Vec<&str> =
         signatures.iter().filter_map(|one| one.record.key_id.as_deref()).collect();
@@ -202,7 +202,7 @@ fn check_stored_package(
         )))
 }
 
-/// Reads, checks, signs and packs.
+/// Reads, checks, signs and packs the skill.
 fn request(args: &Args) -> Result<PublishRequest, CommandError> {
     let options = PublishOptions {
         namespace: args.namespace.clone(),
@@ -234,7 +234,7 @@ fn request(args: &Args) -> Result<PublishRequest, CommandError> {
     confirm_plain_text(args, &submission)?;
     refuse_unsigned(args, &submission)?;
     let (filename, bytes) = submission.pack().map_err(rejected)?;
-    // Read the archive again like the registry will.
+    // The archive is read again, as the registry will read it.
     let skill_md = Some(submission.skill_md.clone());
     let submission =
         Submission::read(&bytes, &PublishOptions { skill_md, ..options }).map_err(rejected)?;
@@ -260,7 +260,8 @@ fn check_name_option(args: &Args, submission: &Submission) -> Result<(), Command
         .hint(format!("to publish it as `{own}`, leave out --name")))
 }
 
-/// Fails for a SKILL.md without frontmatter outside of `anon`: it was probably lost.
+/// Fails for a SKILL.md without frontmatter outside of `anon`: the frontmatter was probably lost by
+/// accident.
 fn confirm_plain_text(args: &Args, submission: &Submission) -> Result<(), CommandError> {
     let is_prose = submission.version.is_none() && !submission.name.is_anonymous();
     if is_prose && !is_text(&args.path) {

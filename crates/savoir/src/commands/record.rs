@@ -24,12 +24,12 @@ use serde::Serialize;
 use super::run::{RunContext, exit_code};
 use crate::{error::CommandError, output, write};
 
-/// Where the permissions go.
+/// Where the recorded permissions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Output {
-    /// Only to the screen.
+    /// Only printed.
     Print,
-    /// Into the skill's file, too.
+    /// Also written into the skill's file.
     File,
 }
 
@@ -134,13 +134,14 @@ impl Recorder<'_> {
         let lines = declaration_lines(reading, &all);
         let declared = with_declared_permissions(reading, &all);
         let skill = declared.as_ref().map_or(&loaded_skill.skill, |(_, reading)| &reading.skill);
-        // `all` leaves out permissions that others cover, so add all those of this call.
+        // `all` leaves out permissions that others include, so all permissions of this call are
+        // added.
         let missing = missing_permissions(skill, &[&*all, used].concat(), run_env);
         let written = (self.output == Output::File)
             .then(|| write_skill(declared.as_ref(), &loaded_skill.file))
             .transpose();
         if context.is_json() {
-            // An error is printed as its own JSON document.
+            // A write error is returned here, and printed as the only JSON document.
             written?;
             let (permissions, declaration_lines) = (Some(&*all), lines.as_deref());
             output::json(&RecordedRun { envelope, used, permissions, declaration_lines })?;
@@ -161,7 +162,7 @@ impl Recorder<'_> {
                     "recorded in {path}; `savoir check` compares it with the skill"
                 ));
             }
-            // Fail only now, after the lines to paste were printed.
+            // A write error is returned only after the lines to paste were printed.
             written?;
         }
         if self.output == Output::File {
@@ -181,7 +182,7 @@ fn store_observed(
     let failed = |error: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be updated: {error}", path.display()))
     };
-    // The folder is not trusted: a symlink in it must not decide which file is overwritten.
+    // The folder is not trusted, so a symlink in it must not choose which file is overwritten.
     if let Some(link) =
         [path.parent().unwrap_or(folder), &path].into_iter().find(|p| p.is_symlink())
     {
@@ -222,8 +223,8 @@ fn print(tool: &str, used: &[Permission], declaration_lines: Option<&str>) {
     }
 }
 
-/// The text of the skill with these permissions, and its parsed form; `None` if its dialect has no field
-/// for them, or the text could not be parsed any more.
+/// The text of the skill with these permissions, and its parsed form; `None` if its dialect has no
+/// field for permissions, or if the new text cannot be parsed.
 fn with_declared_permissions(
     reading: &Reading,
     permissions: &[Permission],

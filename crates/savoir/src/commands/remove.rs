@@ -6,13 +6,18 @@ use clap_complete::engine::ArgValueCandidates;
 use savoir_package::{
     Agent,
     install::{InstallPlan, PlannedChange},
+    ledger::LedgerEntry,
+    lock::Lock,
 };
 use serde_json::Map;
 
 use crate::{
+    agent_settings::DisableSetting,
     completion,
     error::CommandError,
     install_context::{InstallContext, OutputArgs, Report, ScopeArgs, agent},
+    installed::Installed,
+    output,
 };
 
 /// Remove installed skills and the dependencies that only they need
@@ -45,6 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open()?;
     context.check_installed(&args.names, "remove")?;
+    let before = context.skill_set.state()?.lock;
     let edits = args.output.edits();
     let plan = || {
         Ok(if args.agent.is_empty() {
@@ -59,7 +65,43 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let (plan, done) = context.carry_out(plan, agree)?;
     Report { json: args.output.json, done }.print(&context, &[&plan], Map::new())?;
+    if done && !args.output.json {
+        note_remaining_agents(args, &before)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reports agents that still see a skill, because several agents read the same folder, and agents
+/// for which it was not installed.
+fn note_remaining_agents(args: &Args, before: &Lock) -> Result<(), CommandError> {
+    if args.agent.is_empty() {
+        return Ok(());
+    }
+    let installed = Installed::open(args.scope.project())?;
+    for name in &args.names {
+        for agent in &args.agent {
+            let sees = |entry: &&LedgerEntry| entry.agents().iter().any(|one| one.id == agent.id);
+            let was_installed = before
+                .skills
+                .get(name)
+                .is_some_and(|locked| locked.agents.iter().any(|id| id == agent.id));
+            if !was_installed {
+                output::note(&format!("`{name}` is not installed for {}", agent.title));
+            } else if let Some(entry) = installed.ledger.named(name).iter().find(sees) {
+                let folder = installed.shown(entry.path());
+                let hint = match DisableSetting::of(agent) {
+                    Some(_) => format!("savoir disable {name} --agent {}", agent.id),
+                    None => format!("savoir remove {name}, which removes it from all agents"),
+                };
+                output::note(&format!(
+                    "{} still reads {folder}, because other agents use the same folder; to hide the \
+                     skill from it: {hint}",
+                    agent.title
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to remove a skill whose folder was edited: the folder would stay, and savoir.lock would

@@ -57,7 +57,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
         })?;
         values.insert(name.to_owned(), Value::String(value.to_owned()));
     }
-    // The reader of the prompt may be in another folder.
+    // The prompt may be used in another folder, so the path is absolute.
     let directory = loaded.folder.as_ref().map(|folder| {
         let root = folder.root();
         root.canonicalize().unwrap_or_else(|_| root.to_owned())

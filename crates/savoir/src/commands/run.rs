@@ -1,5 +1,6 @@
 //! `savoir run`: runs a tool of a skill in the sandbox, or sends its prompt to a model.
 
+mod approval;
 mod tool_events;
 
 use std::{
@@ -15,34 +16,34 @@ use std::{
 use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::{
     Fault, Home, RunError,
-    approval::{
-        ApprovalQuestion, Approvals, ExtraGrants, Fingerprint, Request, Trust,
-        matches_confirmation, printable, shell_word,
-    },
+    approval::{Approvals, ExtraGrants, Trust, shell_word},
     call,
     envelope::{Envelope, Stream},
     loaded_skill::LoadedSkill,
     manifest,
-    record::{DecisionRecord, RunRecord, RunRecords},
+    record::{RunRecord, RunRecords},
     run::{
         Call, CallInput, Denial, FinishedRun, RunPlan, RunUpdate, Stdin, invalid_skill_record,
         plan, refusal_record,
     },
     run_environment::RunEnvironment,
-    session::{ApprovalDuration, RunDecision, SavedApprovals, Session},
+    session::{ApprovalDuration, Session},
 };
 use savoir_sandbox::{Refusal, Verdict};
-use savoir_skill::{Dialect, Reading};
+use savoir_skill::{Reading, Skill};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "server")]
 use crate::events::{self, EventFormat};
 use crate::{
-    ask::{self, Answer, Choices, Length, Page},
+    ask,
     commands::{
         prompt::{self, Use},
         record::{self, Output, Recorder},
-        run::tool_events::ToolEvents,
+        run::{
+            approval::{declined_error, not_approved_error},
+            tool_events::ToolEvents,
+        },
     },
     completion,
     error::CommandError,
@@ -250,18 +251,6 @@ fn warn_not_recorded(error: &dyn std::fmt::Display) {
     output::note(&format!("the run could not be recorded: {error}"));
 }
 
-fn declined_error(skill: &str) -> CommandError {
-    CommandError::refused(format!("{skill} was not run: you declined"))
-}
-
-fn not_approved_error(fetched: &Fetched) -> CommandError {
-    CommandError::refused(format!(
-        "{} is not installed and needs confirmation, and there is no terminal to ask on",
-        fetched.name
-    ))
-    .hint("to run it once after you read the above, add: -y")
-}
-
 /// The path of a script that was named without its folder, if there is only one of that name.
 fn script_of(loaded_skill: &LoadedSkill, name: String) -> String {
     let LoadedSkill { skill, .. } = loaded_skill;
@@ -303,16 +292,10 @@ pub(super) struct RunContext<'a> {
     user_home: &'a Path,
     /// Set with --events.
     events: Option<ToolEvents>,
-    /// The answer to the offer to repeat a failed run with more permissions.
+    /// The answer to the question whether to repeat a failed run with more permissions.
     again: Cell<Option<ApprovalDuration>>,
     /// Whether the permissions of the last run are approved for later runs as well.
     is_approved_for_later: Cell<bool>,
-}
-
-/// Why a plan does not run.
-struct NotApproved {
-    verdict: &'static str,
-    error: CommandError,
 }
 
 impl RunContext<'_> {
@@ -409,7 +392,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Rejects options that do not apply to what is run.
+    /// Rejects options that do not apply to the target.
     fn unused_options(&self, tool: Option<&str>) -> Option<CommandError> {
         let Args { params, params_json, inputs, exec_fences, record, words, model, .. } = self.args;
         let has_params = !params.is_empty() || params_json.is_some();
@@ -456,7 +439,7 @@ impl RunContext<'_> {
         named.collect::<Vec<_>>().join(" ")
     }
 
-    /// Fails before there is a plan; refusals are recorded nevertheless.
+    /// Returns an error from before the planning. Refusals are recorded nevertheless.
     pub(super) fn refuse(
         &self,
         tool: Option<&str>,
@@ -513,7 +496,7 @@ impl RunContext<'_> {
             };
             let new: Vec<Denial> = denials.into_iter().filter(|one| !all.contains(one)).collect();
             let can_offer = !self.args.json && ask::is_interactive();
-            // Without an answer, report how the tool failed.
+            // If the user does not answer, the failure is reported.
             let offered =
                 if can_offer { self.offer_to_allow(&new).unwrap_or_default() } else { None };
             all.extend(new);
@@ -556,7 +539,8 @@ impl RunContext<'_> {
         output::note(
             "the run failed after something was denied; changes that it made before are not undone",
         );
-        // Storing the answer would approve all permissions of the run, not only those of this question.
+        // A stored answer approves all permissions of the run, so it is only offered if the user
+        // approved the others for later runs, too.
         let is_approved_for_later =
             self.fetched.is_none() && !self.asks_again() && self.is_approved_for_later.get();
         let choices = if is_approved_for_later { "[o]nce, [a]lways, [N]o" } else { "[o]nce, [N]o" };
@@ -607,8 +591,10 @@ impl RunContext<'_> {
         }
         self.print(&finished).map_err(|error| {
             let denials = finished.envelope.denied.clone();
-            // This is only a guess, so leave it out if the sandbox reported denials.
-            let empty = empty.filter(|_| denials.is_empty()).map(str::to_owned);
+            // An empty folder is only a guess, so the hint is left out if the sandbox reported
+            // denials, or if the program failed for another reason.
+            let is_likely = denials.is_empty() && misses_a_file(&finished.envelope);
+            let empty = empty.filter(|_| is_likely).map(str::to_owned);
             let hints = empty.into_iter().chain(self.missing_package(&finished));
             FailedRun { error: hints.fold(error, CommandError::hint), denials }
         })
@@ -624,7 +610,9 @@ impl RunContext<'_> {
 
     /// A hint on how to declare a package that a script did not find.
     fn missing_package(&self, finished: &FinishedRun) -> Option<String> {
-        missing_package::hint(&finished.envelope.output, &self.loaded_skill.skill.resources)
+        let Envelope { output, error, .. } = &finished.envelope;
+        let said = format!("{output}\n{}", error.as_deref().unwrap_or_default());
+        missing_package::hint(&said, self.skill())
     }
 
     /// Applies --timeout to a plan.
@@ -635,7 +623,7 @@ impl RunContext<'_> {
         plan
     }
 
-    /// What was denied, and the command that allows it, except for risky permissions.
+    /// Describes denials, with the command that allows them, except for risky permissions.
     fn hints(&self, denials: &[Denial]) -> Vec<String> {
         let path = shell_word(&self.loaded_skill.path().display().to_string());
         let allow = |options: &str| match self.fetched {
@@ -682,7 +670,16 @@ impl RunContext<'_> {
         };
         let ran = self.session().run(plan, decision, &mut hear);
         screen::reset();
-        Ok(ran?)
+        ran.map_err(|error| {
+            let is_loading = error.code == "module-not-loaded";
+            let text = error.to_string();
+            let hint = is_loading.then(|| missing_package::hint(&text, self.skill())).flatten();
+            hint.into_iter().fold(error.into(), CommandError::hint)
+        })
+    }
+
+    fn skill(&self) -> &Skill {
+        &self.loaded_skill.skill
     }
 
     pub(super) fn session(&self) -> Session<'_> {
@@ -752,151 +749,6 @@ impl RunContext<'_> {
         EventFormat::new(self.args.json, self.args.verbose)
     }
 
-    /// Asks for approval of a plan if needed.
-    fn decide(&self, plan: &RunPlan) -> Result<DecisionRecord, CommandError> {
-        // A recording has almost all permissions, so an earlier answer does not count.
-        let earlier = if self.args.record { SavedApprovals::Ignore } else { SavedApprovals::Use };
-        let mut question = match self.session().check_approval(plan, earlier)? {
-            RunDecision::Run(decision) => {
-                self.is_approved_for_later.set(true);
-                trust::show_banner(plan.request.trust);
-                return Ok(decision);
-            }
-            RunDecision::Ask(question) => question,
-        };
-        if self.args.record {
-            question.reasons = vec!["a recording has almost all permissions".to_owned()];
-        }
-        if ask::can_ask() && self.asks_again_on_terminal() {
-            let reason = "it is not declared as read-only, so a terminal asks before every run";
-            question.reasons.insert(0, reason.to_owned());
-        }
-        match self.answer(&question)? {
-            Ok(agreed) => {
-                self.is_approved_for_later.set(agreed == ApprovalDuration::Always);
-                Ok(self.session().record_approval(&question, agreed)?)
-            }
-            Err(NotApproved { verdict, error }) => {
-                self.session().record_rejection(plan, verdict, "not-approved", &error.to_string());
-                Err(error)
-            }
-        }
-    }
-
-    /// Whether every run asks, so that storing the answer would have no effect.
-    fn asks_again(&self) -> bool {
-        let LoadedSkill { skill, trust, .. } = self.loaded_skill;
-        skill.policy.always_ask == Some(true) || *trust == Trust::Untrusted
-    }
-
-    /// The answers that the dialect of the skill offers. gibb.eri.sh asks once for a tool that only
-    /// reads, and before every run of another one.
-    fn choices(&self) -> Choices {
-        let skill = &self.loaded_skill.skill;
-        match (skill.dialect == Dialect::GIBBERISH, skill.policy.read_only) {
-            (true, Some(true)) => Choices::UntilChanged,
-            (true, _) => Choices::OnlyOnce,
-            (false, _) => Choices::OnceOrAlways,
-        }
-    }
-
-    /// Whether an answer on a terminal is never stored, although `savoir approve` would store one.
-    fn asks_again_on_terminal(&self) -> bool {
-        let skill = &self.loaded_skill.skill;
-        let writes = skill.dialect == Dialect::GIBBERISH && skill.policy.read_only != Some(true);
-        writes && !self.args.record && self.fetched.is_none() && !self.asks_again()
-    }
-
-    /// The answer from the command line or the terminal; a refusal if there is neither.
-    fn answer(
-        &self,
-        question: &ApprovalQuestion,
-    ) -> Result<Result<ApprovalDuration, NotApproved>, CommandError> {
-        let ApprovalQuestion { request, reasons, warnings } = question;
-        let refused = |error| Ok(Err(NotApproved { verdict: "refused", error }));
-        // A question shows the banner itself.
-        if !ask::can_ask() || self.args.yes || self.args.approve.is_some() {
-            trust::show_banner(request.trust);
-        }
-        if let Some(agreed) = self.again.take() {
-            return Ok(Ok(agreed));
-        }
-        let fingerprint = Fingerprint::of(request);
-        if let Some(short) = &self.args.approve {
-            if matches_confirmation(&fingerprint, short) {
-                return Ok(Ok(ApprovalDuration::Once));
-            }
-            // A few digits are not safe: another skill can be made with the same first digits.
-            let is_short = fingerprint.as_str().starts_with(&short.to_ascii_lowercase());
-            let message = if is_short {
-                "the fingerprint of --approve is too short: 32 digits are needed"
-            } else {
-                "the fingerprint of --approve is for another run, or the skill was changed since"
-            };
-            let hint =
-                format!("to approve this run: --approve {}", fingerprint.confirmation_digits());
-            return refused(CommandError::refused(message).hint(hint));
-        }
-        if self.fetched.is_some() && self.args.yes {
-            return Ok(Ok(ApprovalDuration::Once));
-        }
-        if !ask::can_ask() {
-            return refused(match self.fetched {
-                Some(fetched) => not_approved_error(fetched),
-                None => self.print_request_without_terminal(request, &fingerprint, reasons),
-            });
-        }
-        let is_once = self.args.record || self.fetched.is_some() || self.asks_again();
-        let choices = if is_once { Choices::OnlyOnce } else { self.choices() };
-        let scanned = super::approve::scan_warning(&request.path).into_iter();
-        let warnings: Vec<String> = scanned.chain(warnings.iter().cloned()).collect();
-        let page = Page { request, reasons, warnings: &warnings, length: Length::Question };
-        Ok(match ask::ask(page, choices)? {
-            Answer::Once => Ok(ApprovalDuration::Once),
-            Answer::Always => Ok(ApprovalDuration::Always),
-            Answer::No => {
-                Err(NotApproved { verdict: "declined", error: declined_error(&request.skill) })
-            }
-        })
-    }
-
-    fn print_request_without_terminal(
-        &self,
-        request: &Request,
-        fingerprint: &Fingerprint,
-        reasons: &[String],
-    ) -> CommandError {
-        let path = shell_word(&request.path.display().to_string());
-        let permissions: Vec<_> = request.permissions.iter().map(ToString::to_string).collect();
-        let refused = CommandError::refused(format!(
-            "{} needs approval, and there is no terminal to ask on: {}",
-            request.skill,
-            reasons.join("; ")
-        ))
-        .detail("fingerprint", fingerprint.confirmation_digits().into())
-        .detail("permissions", permissions.into())
-        .detail("reasons", reasons.into());
-        let additions = self.args.extra_grants.words();
-        let once = format!(
-            "to approve only this run, add: --approve {}",
-            fingerprint.confirmation_digits()
-        );
-        if self.args.record {
-            // `savoir approve` shows what the skill declares, not what a recording gets.
-            let rights = request.permissions.iter().map(ToString::to_string);
-            let rights = printable(&rights.collect::<Vec<_>>().join(", "));
-            let hint = format!("a recording gets these permissions: {rights}");
-            return refused.hint(hint).hint(once);
-        }
-        if request.always_ask || request.trust == Trust::Untrusted {
-            refused
-                .hint(format!("to see what it may do: savoir approve {path}{additions}"))
-                .hint(once)
-        } else {
-            refused.hint(format!("to approve it: savoir approve {path}{additions}")).hint(once)
-        }
-    }
-
     pub(super) fn store_record(&self, record: &mut RunRecord) {
         store_record(self.home, record);
     }
@@ -923,7 +775,21 @@ impl RunContext<'_> {
     }
 }
 
-/// Hosts that the run was allowed to reach, and that did not answer.
+/// Whether a failed run may have looked for a file that it did not find: it printed nothing, or a
+/// message about a missing file.
+fn misses_a_file(envelope: &Envelope) -> bool {
+    const SIGNS: [&str; 9] = [
+        "no such file", "filenotfound", "enoent", "not found", "not exist", "cannot find",
+        "can't find", "can't open", "not a git repository",
+    ];
+    let said = format!("{}\n{}", envelope.output, envelope.error.as_deref().unwrap_or_default());
+    let said = said.to_lowercase();
+    let is_silent =
+        envelope.output.trim().is_empty() && envelope.code.as_deref() == Some("command-failed");
+    is_silent || SIGNS.iter().any(|sign| said.contains(sign))
+}
+
+/// Hosts that the run was allowed to reach but that did not respond.
 fn unreachable_hosts(finished: &FinishedRun) -> BTreeSet<&str> {
     let events =
         finished.outcome.hosts.iter().filter(|event| {
@@ -932,7 +798,7 @@ fn unreachable_hosts(finished: &FinishedRun) -> BTreeSet<&str> {
     events.map(|event| event.host.as_str()).collect()
 }
 
-/// A failed run, and what the sandbox denied.
+/// A failed run, with the denials of the sandbox.
 struct FailedRun {
     error: CommandError,
     denials: Vec<Denial>,

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         None => {
             let listing = records.list(args.limit)?;
             for problem in &listing.problems {
-                // Still list the runs that can be read.
+                // The readable runs are still listed.
                 let _ =
                     writeln!(io::stderr(), "warning: {}", output::sanitize(&problem.to_string()));
             }
@@ -106,33 +106,76 @@ fn page(record: &Value) -> String {
 }
 
 fn lines(text: &mut String, label: &str, value: &Value) {
-    let mut line = |label: &str, value: &str| {
+    for (index, line) in value_lines(value).iter().enumerate() {
+        let label = if index == 0 { label } else { "" };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{label:13} {}", visible(value));
-    };
+        let _ = writeln!(text, "{label:13} {}", visible(line));
+    }
+}
+
+/// A value as lines: each item of a list, and each filled member of an object.
+fn value_lines(value: &Value) -> Vec<String> {
     match value {
-        Value::Null => {}
-        Value::String(value) if value.is_empty() => {}
-        Value::String(value) => line(label, value),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                let item = item.as_str().map_or_else(|| item.to_string(), ToOwned::to_owned);
-                line(if index == 0 { label } else { "" }, &item);
-            }
-        }
+        Value::Array(items) => items.iter().map(inline).collect(),
         Value::Object(map) => {
-            let is_empty = |value: &Value| match value {
-                Value::Null => true,
-                Value::String(text) => text.is_empty(),
-                Value::Array(items) => items.is_empty(),
-                _ => false,
-            };
-            let filled = map.iter().filter(|(_, value)| !is_empty(value));
-            for (index, (key, value)) in filled.enumerate() {
-                let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-                line(if index == 0 { label } else { "" }, &format!("{key}: {value}"));
-            }
+            map.iter().flat_map(|(key, value)| member_lines(key, value)).collect()
         }
-        Value::Bool(_) | Value::Number(_) => line(label, &value.to_string()),
+        value => Some(inline(value)).filter(|text| !text.is_empty()).into_iter().collect(),
+    }
+}
+
+fn member_lines(key: &str, value: &Value) -> Vec<String> {
+    let inner = value_lines(value);
+    match value {
+        _ if inner.is_empty() => Vec::new(),
+        Value::Array(_) | Value::Object(_) => std::iter::once(format!("{key}:"))
+            .chain(inner.iter().map(|line| format!("  {line}")))
+            .collect(),
+        value => vec![format!("{key}: {}", inline(value))],
+    }
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(inline).collect::<Vec<_>>().join(", "),
+        Value::Object(map) => {
+            let members = map.iter().map(|(key, value)| match value {
+                Value::Object(_) => format!("{key} ({})", inline(value)),
+                value => format!("{key} {}", inline(value)),
+            });
+            members.collect::<Vec<_>>().join(", ")
+        }
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_has_lines_instead_of_json() {
+        let record = json!({
+            "id": "1", "error": null, "success": true,
+            "policy": {
+                "paths": [{"path": "/tmp", "access": "private"}], "hosts": [],
+                "limits": {"wall": {"secs": 600}, "processes": 256},
+            },
+        });
+        let page = page(&record);
+        let lines: Vec<&str> = page.lines().collect();
+        let expected = [
+            "id            1",
+            "success       true",
+            "policy        paths:",
+            "                path /tmp, access private",
+            "              limits:",
+            "                wall:",
+            "                  secs: 600",
+            "                processes: 256",
+        ];
+        assert_eq!(lines, expected);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use clap_complete::engine::ArgValueCompleter;
 use savoir_lint::visible;
-use savoir_package::{Tree, archive, tree_input};
+use savoir_package::{OtherFiles, Tree, archive, tree_input};
 #[cfg(feature = "server")]
 use savoir_registry::vetting::{EngineOutcome, Options, Vetting, VettingReport};
 use savoir_scan::{
@@ -64,42 +64,50 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return rules::explain(id);
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
-    // Exit code 1 means `review`, so a source that cannot be reached must not use it.
+    // Exit code 1 means the verdict `review`, so other errors must not use it.
     let path = lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))
         .map_err(CommandError::without_verdict)?;
     let below = skills_below(&path);
-    let verdict = match below.as_slice() {
-        [] => scan_one(&path, args.deep, format)?,
-        [skill] => scan_one(skill, args.deep, format)?,
-        _ if args.deep && lookup::is_skill(&path) => scan_one(&path, true, format)?,
+    let code = match below.as_slice() {
+        [] => exit_code(scan_one(&path, args.deep, format)?),
+        [Ok(skill)] => exit_code(scan_one(skill, args.deep, format)?),
+        _ if args.deep && lookup::is_skill(&path) => exit_code(scan_one(&path, true, format)?),
         several => scan_all(&path, several, args.deep, format)?,
     };
-    Ok(ExitCode::from(match verdict {
+    Ok(ExitCode::from(code))
+}
+
+/// The exit code if a skill could not be scanned.
+const NOT_SCANNED: u8 = 2;
+
+fn exit_code(verdict: Verdict) -> u8 {
+    match verdict {
         Verdict::Allow => 0,
         Verdict::Review => 1,
         Verdict::Block => 3,
-    }))
+    }
 }
 
 fn scan_one(path: &Path, is_deep: bool, format: Format) -> Result<Verdict, CommandError> {
     let tree = read(path)?;
+    let others = OtherFiles::read(path);
+    let mut report = scan_tree(path, &tree, &others);
     if is_deep {
-        return deep(&tree, format);
+        return Ok(deep(&tree, format)?.max(report.verdict));
     }
-    let mut report = scan_tree(path, &tree);
     if format == Format::Sarif && path.is_dir() {
         name_below(path, &mut report);
     }
     output::text(&render(&report, format))?;
     if format == Format::Text && report.verdict == Verdict::Allow {
-        let count = tree.files().count();
+        let count = tree.files().count() + others.count();
         let files = if count == 1 { "file" } else { "files" };
         output::text(&format!("  scanned {count} {files}; no known problems found\n"))?;
     }
     Ok(report.verdict)
 }
 
-/// Makes the paths relative to the working folder, as code hosts expect them.
+/// Makes the paths relative to the working folder, as GitHub and other code hosts expect them.
 fn name_below(folder: &Path, report: &mut Report) {
     if folder.is_absolute() || folder.starts_with("..") {
         return;
@@ -112,8 +120,8 @@ fn name_below(folder: &Path, report: &mut Report) {
 }
 
 /// Scans files. Findings in a single file have the name of that file.
-fn scan_tree(path: &Path, tree: &Tree) -> Report {
-    let mut report = tree.scan();
+fn scan_tree(path: &Path, tree: &Tree, others: &OtherFiles) -> Report {
+    let mut report = others.scan_with(tree);
     if path.is_file() && !archive_bytes(path) {
         let name = file_name(path);
         report.findings.iter_mut().for_each(|finding| finding.path.clone_from(&name));
@@ -121,18 +129,23 @@ fn scan_tree(path: &Path, tree: &Tree) -> Report {
     report
 }
 
-/// The skills in a folder with several of them. A skill may contain others: agents load each of them
-/// as a skill of its own, so each gets its own verdict.
-fn skills_below(path: &Path) -> Vec<PathBuf> {
+/// A path that may be a skill and cannot be read, and why.
+type Unreadable = (PathBuf, String);
+
+/// The skills in a folder. A skill may contain other skills, which agents load separately, so each
+/// gets its own verdict.
+fn skills_below(path: &Path) -> Vec<Result<PathBuf, Unreadable>> {
     let mut found = Vec::new();
     if !path.is_dir() {
         return found;
     }
     discover::walk_all(&[path.to_owned()], &mut |candidate| {
-        if let Candidate::Skill { path, .. } = candidate
-            && let Some(folder) = path.parent()
-        {
-            found.push(folder.to_owned());
+        match candidate {
+            Candidate::Skill { path, .. } => {
+                found.extend(path.parent().map(|it| Ok(it.to_owned())));
+            }
+            Candidate::Unreadable { path, problem } => found.push(Err((path, problem))),
+            Candidate::Empty { .. } => {}
         }
         true
     });
@@ -140,13 +153,13 @@ fn skills_below(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Scans every skill below a folder; returns the worst verdict.
+/// Scans every skill below a folder; returns the highest exit code.
 fn scan_all(
     root: &Path,
-    skills: &[PathBuf],
+    skills: &[Result<PathBuf, Unreadable>],
     is_deep: bool,
     format: Format,
-) -> Result<Verdict, CommandError> {
+) -> Result<u8, CommandError> {
     if is_deep {
         return Err(CommandError::input(format!(
             "--deep scans one skill, but {} has {}",
@@ -158,12 +171,35 @@ fn scan_all(
     let mut together = Report { verdict: Verdict::Allow, findings: Vec::new() };
     let mut all = Vec::new();
     let mut counts = [0; 3];
+    let mut failed = 0;
     for skill in skills {
-        let mut report = scan_tree(skill, &read(skill)?);
+        let (skill, tree) = match skill {
+            Ok(skill) => (skill, read(skill)),
+            Err((path, problem)) => {
+                let message = format!("{}: {problem}", path.display());
+                (path, Err(CommandError::input(message)))
+            }
+        };
+        let name = skill.strip_prefix(root).unwrap_or(skill).display().to_string();
+        let tree = match tree {
+            Ok(tree) => tree,
+            Err(error) => {
+                failed += 1;
+                let _ = error.report();
+                match format {
+                    Format::Json => all.push(serde_json::json!({
+                        "skill": name, "verdict": null, "error": error.to_string(),
+                    })),
+                    Format::Text => output::text(&format!("{}: not scanned\n", visible(&name)))?,
+                    Format::Sarif => {}
+                }
+                continue;
+            }
+        };
+        let mut report = scan_tree(skill, &tree, &OtherFiles::read(skill));
         let worst = together.verdict.max(report.verdict);
         together.verdict = worst;
         counts[report.verdict as usize] += 1;
-        let name = skill.strip_prefix(root).unwrap_or(skill).display().to_string();
         match format {
             Format::Json => {
                 let json = render(&report, Format::Json);
@@ -186,13 +222,14 @@ fn scan_all(
         Format::Sarif => output::text(&render(&together, format))?,
         Format::Text => {
             let [allow, review, block] = counts;
+            let unread = if failed > 0 { format!(", {failed} not scanned") } else { String::new() };
             output::text(&format!(
-                "verdict: {verdict} ({} skills: {block} block, {review} review, {allow} allow)\n",
+                "verdict: {verdict} ({} skills: {block} block, {review} review, {allow} allow{unread})\n",
                 skills.len()
             ))?;
         }
     }
-    Ok(verdict)
+    Ok(exit_code(verdict).max(if failed > 0 { NOT_SCANNED } else { 0 }))
 }
 
 /// One line about a skill.

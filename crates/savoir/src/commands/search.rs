@@ -38,6 +38,7 @@ Examples:
   savoir search pdf forms
   savoir search \"fill forms\" --tier community --limit 5
   savoir search --tag pdf --author acme
+  savoir search pdf --evaluated           only skills with signed evaluations
   savoir search                          list recently changed skills
   savoir search pdf --registry https://skills.example.com/registry --json
 
@@ -59,6 +60,9 @@ pub(crate) struct Args {
     /// Only skills of this author
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
+    /// Only skills whose latest version has a signed evaluation
+    #[arg(long)]
+    evaluated: bool,
     /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RESULTS)))]
@@ -144,14 +148,14 @@ async fn ask(
     client.search_for(&args.query_text(), Some(args.limit)).await
 }
 
-/// Searches for skills of some namespaces. A registry that cannot filter by namespace returns others as
-/// well, so ask for the maximum: few may be left.
+/// Searches for skills of some namespaces. A registry that cannot filter by namespace returns other
+/// skills, too, so the maximum number is requested: few may remain.
 async fn ask_within(
     args: &Args,
     client: &Client,
     namespaces: &BTreeSet<String>,
 ) -> Result<Found, RegistryError> {
-    // A skill without a namespace counts as its own namespace.
+    // A skill without a namespace has its own namespace, `_/NAME`.
     let alone: Vec<String> = namespaces.iter().map(|name| format!("_/{name}")).collect();
     if !args.is_listing() {
         let all: Vec<String> = namespaces.iter().cloned().chain(alone).collect();
@@ -163,7 +167,8 @@ async fn ask_within(
     for some in listed {
         items.extend(some?);
     }
-    // Lists do not contain these, and a registry with lists may have no search.
+    // Lists do not contain skills without a namespace, and a registry with lists may have no
+    // search.
     if let Ok(found) = client.search_within(&args.query_text(), Some(MAX_RESULTS), &alone).await {
         items.extend(found.items);
     }
@@ -180,7 +185,7 @@ async fn list_of(
     let listing = Listing { namespace: Some(namespace.to_owned()), ..args.listing(MAX_RESULTS) };
     match client.list(&listing).await {
         Ok(found) => Ok(found.items),
-        // The name of a skill without a namespace may not be valid for a namespace.
+        // The registry may reject such a name, because it is not a valid namespace.
         Err(RegistryError::Refused { status: 400 | 404 | 410, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
@@ -189,7 +194,7 @@ async fn list_of(
 impl Args {
     /// Whether to list recently changed skills instead of searching.
     fn is_listing(&self) -> bool {
-        self.query.is_empty() && self.tag.len() < 2
+        self.query.is_empty() && self.tag.len() < 2 && !self.evaluated
     }
 
     fn listing(&self, most: u32) -> Listing {
@@ -225,6 +230,9 @@ impl Args {
         }
         if let Some(tier) = self.tier {
             filter("tier", tier.as_str());
+        }
+        if self.evaluated {
+            filter("evaluated", "yes");
         }
         words.join(" ")
     }
@@ -300,7 +308,7 @@ type Row<'a> = [Cow<'a, str>; 5];
 fn row(hit: &Hit) -> Row<'_> {
     let summary = &hit.summary;
     let description = summary.description.as_deref().unwrap_or_default();
-    // One line, however it was written.
+    // The description is shown on one line.
     let description: Vec<&str> = description.split_whitespace().collect();
     [
         summary.name.to_string().into(),
@@ -335,7 +343,7 @@ fn with_registries(hits: &[Hit], wide: usize) -> String {
     output::table(["NAME", "VERSION", "TIER", "REGISTRY", "DESCRIPTION", "TAGS"], &rows)
 }
 
-/// How many columns are left for descriptions.
+/// The number of columns that remain for descriptions.
 fn description_width(wide: usize, rows: &[Row<'_>], more: usize) -> usize {
     let head = ["NAME", "VERSION", "TIER", "", "TAGS"];
     let widest = |at: usize| {
@@ -366,12 +374,14 @@ mod tests {
             tag: vec!["pdf".into(), "two words".into()],
             tier: Some(Tier::Verified),
             author: Some("Ada \"L\"".into()),
+            evaluated: true,
             limit: 5,
             remote: Remote::default(),
             offline: false,
             json: false,
         };
-        let expected = "fill forms tag:pdf tag:\"two words\" author:\"Ada  L \" tier:verified";
+        let expected = "fill forms tag:pdf tag:\"two words\" author:\"Ada  L \" tier:verified \
+                        evaluated:yes";
         assert_eq!(args.query_text(), expected);
     }
 

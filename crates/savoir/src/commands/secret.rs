@@ -116,7 +116,8 @@ fn set(args: &Set, secrets: &Secrets) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A value asked for on the terminal, or all of standard input: keys have several lines.
+/// Reads a value: prompts on a terminal, else reads all of standard input, because keys have
+/// several lines.
 fn value() -> Result<String, CommandError> {
     if io::stdin().is_terminal() {
         return session::secret("value");
@@ -174,12 +175,7 @@ fn remove(args: &Remove, secrets: &Secrets) -> Result<ExitCode, CommandError> {
             .unwrap_or_else(|_| std::path::absolute(text).unwrap_or_else(|_| text.into()))
     });
     if !secrets.remove(name, skill.as_deref())? {
-        let receiver = receiver(skill.as_deref());
-        return Err(CommandError::input(format!(
-            "{} is not stored for {receiver}",
-            printable(name)
-        ))
-        .hint("`savoir secret list` lists stored secrets"));
+        return Err(not_stored(name, skill.as_deref(), &secrets.list()?));
     }
     if args.json {
         return print(&json!({ "name": name, "skill": skill, "stored": false }));
@@ -226,6 +222,23 @@ fn storage_name(place: SecretLocation) -> &'static str {
         SecretLocation::Keyring => "keyring",
         SecretLocation::File => "file",
     }
+}
+
+/// The error for a secret that is not stored for these skills, with the skills that have it.
+fn not_stored(name: &str, skill: Option<&Path>, stored: &[StoredSecret]) -> CommandError {
+    let message = format!("{} is not stored for {}", printable(name), receiver(skill));
+    let others: Vec<&StoredSecret> = stored.iter().filter(|one| one.name == *name).collect();
+    let error = CommandError::input(message);
+    if others.is_empty() {
+        return error.hint("`savoir secret list` lists stored secrets");
+    }
+    others.iter().fold(error, |error, other| {
+        let option = match &other.skill {
+            Some(skill) => format!(" --skill {}", shell_word(&skill.to_string_lossy())),
+            None => String::new(),
+        };
+        error.hint(format!("it is stored: savoir secret remove {}{option}", printable(name)))
+    })
 }
 
 fn receiver(skill: Option<&Path>) -> String {

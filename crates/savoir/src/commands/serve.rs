@@ -19,7 +19,7 @@ use savoir_knowledge::Indexer;
 use savoir_model::Models;
 use savoir_registry::vetting::{self, Audit, Detonation};
 use savoir_server::{
-    App, CatalogConfig, Config as ServerConfig, LogTail, RegistryConfig, ToolRunner,
+    App, CatalogConfig, Config as ServerConfig, LogTail, OidcConfig, RegistryConfig, ToolRunner,
 };
 use tokio::net::TcpListener;
 
@@ -85,6 +85,8 @@ pub(crate) struct Args {
     #[arg(long)]
     workflow_private: bool,
     #[command(flatten)]
+    oidc: OidcArgs,
+    #[command(flatten)]
     personal: PersonalArgs,
     #[command(flatten)]
     registry: RegistryArgs,
@@ -100,6 +102,25 @@ pub(crate) struct Args {
     /// Lowest level to log [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
+}
+
+/// Options for the login with an OpenID Connect provider. The secret is a setting without an option,
+/// because other users can see command lines.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Login with OpenID Connect")]
+struct OidcArgs {
+    /// URL of the provider; put the secret into `SAVOIR_OIDC_CLIENT_SECRET`
+    #[arg(long = "oidc-issuer", value_name = "URL")]
+    issuer: Option<String>,
+    /// Id of this server at the provider
+    #[arg(long = "oidc-client-id", value_name = "ID")]
+    client_id: Option<String>,
+    /// Name of the provider on the login page [default: its host]
+    #[arg(long = "oidc-name", value_name = "NAME")]
+    name: Option<String>,
+    /// Accept addresses of which the provider does not say whether they are verified
+    #[arg(long = "oidc-trust-email")]
+    trust_email: bool,
 }
 
 /// Options for catalogues, integrations and tools.
@@ -145,6 +166,10 @@ impl Args {
             public_url: self.public_url.clone(),
             registration: self.registration,
             admin_email: self.admin_email.clone(),
+            oidc_issuer: self.oidc.issuer.clone(),
+            oidc_client_id: self.oidc.client_id.clone(),
+            oidc_name: self.oidc.name.clone(),
+            oidc_trust_email: self.oidc.trust_email.then_some(true),
             cors_origins: Some(self.cors_origins.clone()).filter(|origins| !origins.is_empty()),
             behind_proxy: self.behind_proxy.then_some(true),
             rate_limit: self.rate_limit,
@@ -228,7 +253,7 @@ async fn serve(
     log_tail: LogTail,
 ) -> Result<ExitCode, CommandError> {
     let signals = Signals::listen()?;
-    // A port in use must be an error before anything is created.
+    // If the port is in use, the command fails before it creates anything.
     let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
     let (database, storage) = location.open().await?;
     savoir_server::install_examples(&database, &storage).await?;
@@ -328,6 +353,7 @@ fn server_config(
         public_url: public_url.unwrap_or_else(|| url_of(address)),
         registration: settings.registration.map_or(default.registration, Into::into),
         admin_email: settings.admin_email.clone(),
+        oidc: oidc_config(settings)?,
         limits: settings.rate_limit.map_or(default.limits, |limit| limit.0),
         quotas: settings.quota.map_or(default.quotas, |quota| quota.0),
         cors_origins: settings.cors_origins.clone().unwrap_or(default.cors_origins),
@@ -351,6 +377,26 @@ fn server_config(
         skill_tools: tool_runner(settings, location)?,
         ..default
     })
+}
+
+fn oidc_config(settings: &ServeLayer) -> Result<Option<OidcConfig>, CommandError> {
+    let (issuer, client_id) = match (&settings.oidc_issuer, &settings.oidc_client_id) {
+        (None, None) => return Ok(None),
+        (Some(issuer), Some(client_id)) => (issuer, client_id),
+        _ => {
+            let message = "a login with OpenID Connect needs an issuer and a client id";
+            return Err(
+                CommandError::input(message).hint("set oidc-issuer and oidc-client-id, or neither")
+            );
+        }
+    };
+    let secret = settings.oidc_client_secret.clone();
+    let config = OidcConfig::new(issuer, client_id.clone(), secret, settings.oidc_name.clone());
+    let config = config.map_err(|problem| {
+        CommandError::input(format!("--oidc-issuer: {problem}"))
+            .hint("use the form https://login.example.com")
+    })?;
+    Ok(Some(config.with_trusted_email(settings.oidc_trust_email.unwrap_or(false))))
 }
 
 fn registry_config(settings: &ServeLayer, location: &StorageLocation) -> RegistryConfig {

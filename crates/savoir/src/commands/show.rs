@@ -68,7 +68,7 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
     }
     map.insert("license".into(), json!(license(&reading.skill)));
     add_defaults(&mut map, &reading.skill);
-    // Where a dialect cuts a description, what is left is what it reads.
+    // If the dialect truncates descriptions, the truncated one is shown.
     map.insert("description".into(), json!(reading.skill.truncated_description()));
     let errors: Vec<&str> = reading
         .diagnostics

@@ -97,7 +97,8 @@ struct NewSignature {
 }
 
 impl NewSignature {
-    /// The SHA-256 of each signed file: as the record lists them, else of all files but signatures.
+    /// The SHA-256 of each signed file, from the record if it lists them, else of all files except
+    /// signatures.
     fn signed_files(&self, tree: &Tree) -> BTreeMap<String, String> {
         let record: Value = serde_json::from_slice(&self.bytes).unwrap_or_default();
         serde_json::from_value(record["files"].clone()).unwrap_or_else(|_| {
@@ -300,7 +301,7 @@ impl SigningJob<'_> {
         let (file, base) = self.base();
         let bytes = self.add_signature(&base, FurtherSignature::SshSig(signature))?;
         let key_id = signers(&bytes).pop().unwrap_or_default();
-        // A second signature of the same key adds nothing.
+        // A second signature of the same key is not added.
         let bytes = if signers(&base).contains(&key_id) { base } else { bytes };
         Ok(NewSignature { file, bytes, kind: SignatureKind::SshSig, key_id, publisher: None })
     }
@@ -359,7 +360,7 @@ impl SigningJob<'_> {
         failed.named(error.code())
     }
 
-    /// The skill with its new signature, verified as others will verify it.
+    /// The skill with its new signature, verified as other users will verify it.
     fn verify_new_signature(&self, made: &NewSignature) -> Result<Tree, CommandError> {
         let mut signed = Tree::default();
         let others = self.signed_folder.tree.files().filter(|(path, _)| *path != made.file);
@@ -387,7 +388,7 @@ impl SigningJob<'_> {
     ) -> Result<ExitCode, CommandError> {
         let permissions = &self.signed_folder.loaded.reading.skill.permissions;
         let replaced = match &self.before {
-            // The hint is not needed: the skill was just signed.
+            // The hint is left out, because the skill was just signed.
             ExistingSignatures::Stale(error) => Some(without_hint(&error.to_string())),
             ExistingSignatures::Good => None,
         };
@@ -464,7 +465,7 @@ fn write_signature(folder: &Path, made: &NewSignature) -> Result<(), CommandErro
     let failed = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{} cannot be written: {why}", path.display()))
     };
-    // A symlink would decide which file is overwritten.
+    // The target of a symlink would be overwritten.
     if path.is_symlink() {
         return Err(failed(&"it is a symlink").hint("remove the symlink"));
     }

@@ -68,10 +68,10 @@ struct Status<'a> {
     missing: Vec<Missing<'a>>,
 }
 
-/// Skills of one name, and whether they are the same.
+/// Skills with the same name.
 struct Clashing<'a> {
     clash: NameClash<'a>,
-    /// Unknown if their files cannot be read.
+    /// Whether their files are the same; `None` if they cannot be read.
     identical: Option<bool>,
 }
 
@@ -80,9 +80,9 @@ struct Clashing<'a> {
 struct Missing<'a> {
     name: &'a str,
     ledger: &'a Path,
-    /// Its folder, if known.
+    /// The folder, if known.
     path: Option<&'a Path>,
-    /// The agent whose folder that is.
+    /// The agent to which the folder belongs.
     agent: Option<&'static str>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Status<'a> {
         Ok(Self { installed, examined, clashes, missing })
     }
 
-    /// Whether nothing is known to differ from what was installed.
+    /// Whether no difference from the installed files is known.
     fn is_clean(&self) -> bool {
         let is_changed =
             |examined: &ExaminedSkill<'_>| matches!(state(examined).0, "modified" | "broken");
@@ -125,7 +125,7 @@ impl<'a> Status<'a> {
         };
         for copies in self.skills() {
             let states: Vec<&str> = copies.iter().map(|examined| state(examined).0).collect();
-            // A skill is in the worst state of its copies.
+            // A skill has the worst state of its copies.
             let worst = ["broken", "modified", "unknown"].into_iter();
             let worst = worst.into_iter().find(|state| states.contains(state));
             let count = match worst {
@@ -267,7 +267,7 @@ impl<'a> Status<'a> {
         }
     }
 
-    /// A line for each reason.
+    /// One line for each reason.
     fn unknown(&self) -> impl Iterator<Item = String> {
         let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for examined in &self.examined {

@@ -49,7 +49,7 @@ pub(crate) fn improve(error: &mut clap::Error, root: &Command, args: &[OsString]
         ErrorKind::UnknownArgument => {
             let Some(word) = invalid(error, ContextKind::InvalidArg) else { return };
             let Some(near) = nearest_option(command, &word) else { return };
-            // The tip how to pass it as a value leads away from the typo.
+            // The default tip, to pass the word as a value, does not help with a typo.
             error.remove(ContextKind::Suggested);
             error.insert(ContextKind::SuggestedArg, ContextValue::String(near));
         }
@@ -81,9 +81,13 @@ fn nearest_command(command: &Command, word: &str) -> Option<String> {
 }
 
 fn nearest_option(command: &Command, word: &str) -> Option<String> {
-    let typed = word.strip_prefix("--")?;
-    let typed = typed.split('=').next().unwrap_or(typed);
     let shown = command.get_arguments().filter(|one| !one.is_hide_set());
     let names: Vec<&str> = shown.filter_map(clap::Arg::get_long).collect();
+    // The address of a registry is an option.
+    if word.starts_with("http://") || word.starts_with("https://") {
+        return names.contains(&"registry").then(|| "--registry".to_owned());
+    }
+    let typed = word.strip_prefix("--")?;
+    let typed = typed.split('=').next().unwrap_or(typed);
     nearest(typed, names).map(|name| format!("--{name}"))
 }

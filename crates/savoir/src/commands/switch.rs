@@ -143,16 +143,23 @@ fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
         };
         changed_own.extend(changed.then_some(name.as_str()));
     }
+    let mut still_disabled = Vec::new();
+    for name in &args.names {
+        if job.is_disabled_in_project(name, &edits, &disable_list)? {
+            still_disabled.push(name);
+        }
+    }
     let changes = |name: &str| {
         changed_own.contains(&name) || edits.iter().any(|edit| edit.skill == name && edit.changes())
     };
     let is_installed = |name: &str| !installed.ledger.named(name).is_empty();
-    // A skill that was removed can be enabled as long as a setting disables it.
+    // A removed skill can still be enabled if a setting disables it.
     if let Some(name) = args.names.iter().find(|name| !is_installed(name) && !changes(name)) {
         return Err(unknown(name, &installed));
     }
     for edit in edits.iter().filter(|edit| edit.changes()) {
-        // A file that two skills change is compared with what was written for the first.
+        // If two skills change the same file, the second change starts from the result of the
+        // first.
         must_be(&edit.file, edit.before.as_deref())?;
         put(&edit.file, &edit.after)?;
     }
@@ -160,6 +167,11 @@ fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
         disable_list.write(&home)?;
     }
     report(&job, &edits, &unserved, &changed_own)?;
+    for name in still_disabled {
+        output::note(&format!(
+            "`{name}` is disabled in this project; to enable it: savoir enable {name} --project"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -172,6 +184,33 @@ struct SwitchJob<'a> {
 impl SwitchJob<'_> {
     fn project(&self) -> &Path {
         self.installed.project().unwrap_or(Path::new("."))
+    }
+
+    /// Whether `enable` without --project leaves a skill disabled by the settings of the project.
+    fn is_disabled_in_project(
+        &self,
+        name: &str,
+        edits: &[Edit],
+        own: &SavoirDisableList,
+    ) -> Result<bool, CommandError> {
+        if self.args.project || self.wanted == DesiredState::Disabled {
+            return Ok(false);
+        }
+        let entries: Vec<&LedgerEntry> = self.installed.ledger.named(name).iter().collect();
+        for edit in edits.iter().filter(|edit| edit.skill == name) {
+            let Some(switch) = DisableSetting::of(edit.agent) else { continue };
+            let home = self.installed.home();
+            let Some(file) = switch.file(SettingsScope::Project, home, self.project()) else {
+                continue;
+            };
+            let Some(text) = read(&file)? else { continue };
+            let folders = folders(&entries, edit.agent);
+            let enabled = switch.enable(&text, Skill { name, folders: &folders });
+            if enabled.is_ok_and(|enabled| enabled != text) {
+                return Ok(true);
+            }
+        }
+        Ok(self.args.agent.is_empty() && own.is_disabled(name, self.installed.project()))
     }
 
     /// The installed skills of a name; with --project, those that the project has.
@@ -187,8 +226,8 @@ impl SwitchJob<'_> {
         Ok(found.iter().filter(is_here).collect())
     }
 
-    /// The agents from --agent, else those in use that see the skill. `enable` also includes agents
-    /// with a rule for a skill that they no longer see.
+    /// The agents from --agent, else the agents in use that see the skill. `enable` also includes
+    /// agents with a setting for a skill that they no longer see.
     fn agents(&self, name: &str, entries: &[&LedgerEntry]) -> Vec<&'static Agent> {
         if !self.args.agent.is_empty() {
             return self.args.agent.clone();
@@ -198,7 +237,7 @@ impl SwitchJob<'_> {
             let rules = rules.map(|switch| switch.rules(self.installed.home(), self.project()));
             rules.is_some_and(|rules| rules.has(name, folders(entries, agent).into_iter()))
         };
-        // Settings of a project also apply to skills that only other users have.
+        // Settings of a project also apply to skills that are installed for the user.
         let sees = |agent: &&&'static Agent| {
             let all = self.installed.ledger.named(name).iter();
             let seen = all.flat_map(LedgerEntry::agents).any(|known| known == **agent);
@@ -207,7 +246,7 @@ impl SwitchJob<'_> {
         self.installed.in_use.iter().filter(sees).copied().collect()
     }
 
-    /// The change to the settings of an agent; nothing if it has no such setting.
+    /// The change to the settings of an agent; nothing if the agent has no such setting.
     fn edit(
         &self,
         name: &str,
@@ -222,7 +261,7 @@ impl SwitchJob<'_> {
         if let (SettingsScope::Project, Some(file)) = (scope, &file) {
             check_link_stays_inside(self.project(), file)?;
         }
-        // Codex has only settings of the user, which list skills by folder.
+        // Codex only has user settings, in which skills are listed by folder.
         let file = file.or_else(|| match switch {
             DisableSetting::Codex => switch.file(SettingsScope::User, home, self.project()),
             _ => None,
@@ -290,7 +329,7 @@ fn report(
         let _ = if edit.changes() {
             writeln!(page, "{state} `{name}` for {title}: {file}")
         } else {
-            writeln!(page, "`{name}` is already {state} for {title}: {file}")
+            writeln!(page, "`{name}` was already {state} for {title} in {file}")
         };
     }
     for name in own {

@@ -10,7 +10,7 @@ use savoir_package::{
     install::{
         CheckedSkill, InstallOptions, InstallPlan, LockMismatch, PlannedChange, State, UserEdits,
     },
-    lock::{LockedSkill, LockedSource},
+    lock::{self, LockedSkill, LockedSource},
     resolve::IndexError,
     source::PinnedSource,
 };
@@ -53,12 +53,12 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// The options that decide what is installed, from where, and with whose consent.
+/// The options of a sync.
 pub(super) struct SyncRequest<'a> {
     pub(super) agents: &'a ForAgents,
     pub(super) consent: &'a Consent,
     pub(super) ask: &'a RegistryArgs,
-    /// Nothing is written, so no consent is needed.
+    /// Whether nothing is written, so that no consent is needed.
     pub(super) only_looks: bool,
 }
 
@@ -89,6 +89,9 @@ pub(super) fn sync(
     if frozen && !missing.is_empty() {
         return Err(out_of_date(&missing));
     }
+    if frozen {
+        require_lock(context)?;
+    }
     let edits = output.edits();
     let mut plans_done = Vec::new();
     if !missing.is_empty() {
@@ -107,7 +110,8 @@ pub(super) fn sync(
     };
     let (plan, done) = context.carry_out(|| plan(context, request, edits), agree)?;
     plans_done.push(plan);
-    // With --frozen, tiers in the lock stay: other machines trust other keys.
+    // With --frozen, the tiers in the lock are not updated, because other machines trust other
+    // keys.
     if !frozen {
         let tiers = || Ok(context.skill_set.refresh_tiers(&context.trust)?);
         plans_done.push(context.carry_out(tiers, |_| Ok(!output.dry_run))?.0);
@@ -175,7 +179,7 @@ fn plan(
     let mut fetched = BTreeMap::new();
     let (mut ready, mut reinstalled) = (Vec::new(), BTreeSet::new());
     for (name, locked) in &state.lock.skills {
-        // The store has only skills that the user agreed to on this machine.
+        // The store contains only skills that the user approved on this machine.
         if store.has(&locked.integrity) {
             context.check_signature(name, locked)?;
             continue;
@@ -202,7 +206,7 @@ fn plan(
         })
     };
     let plan = context.skill_set.sync(edits, &mut again)?;
-    // Fetched skills were just checked; stored ones may have been taken down since.
+    // Fetched skills were just checked; the registry may have removed stored ones since.
     let stored_names: BTreeSet<String> =
         plan.written_skills().into_iter().filter(|name| !new.contains(name)).collect();
     reinstalled.extend(stored_names.iter().cloned());
@@ -215,7 +219,8 @@ fn plan(
             &stored_blocked_skills(context, &state, &stored_names)?,
         )?;
         for one in &ready {
-            // Files that came with a clone were not fetched, whatever source the lock names.
+            // Files that came with a clone were not fetched, so the source in the lock does not
+            // apply to them.
             let source = new.contains(&one.summary.name).then_some(&one.source);
             context.check_policy_from(one, source)?;
         }
@@ -224,8 +229,8 @@ fn plan(
     Ok(plan)
 }
 
-/// The skills in the store that the scan blocked. The user may have allowed them in another project or
-/// under another name only.
+/// The skills in the store that the scan blocked. The user may have allowed them only in another
+/// project or under another name.
 fn stored_blocked_skills(
     context: &InstallContext,
     state: &State,
@@ -281,6 +286,18 @@ fn fetch(
     context.as_arrived(name, locked, tree)
 }
 
+/// With --frozen, a missing lock is an error: in CI, it may be the wrong folder.
+fn require_lock(context: &InstallContext) -> Result<(), CommandError> {
+    let root = context.skill_set.root();
+    if root.join(lock::FILE).exists() {
+        return Ok(());
+    }
+    Err(CommandError::findings(format!("there is no savoir.lock in {}", root.display()))
+        .named("no_lock")
+        .hint("if the project is elsewhere: --project DIR")
+        .hint("to create the lock: savoir install SOURCE; then commit savoir.lock"))
+}
+
 fn out_of_date(stale: &[LockMismatch]) -> CommandError {
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
@@ -288,7 +305,7 @@ fn out_of_date(stale: &[LockMismatch]) -> CommandError {
         .hint("run `savoir sync` without --frozen, review savoir.lock, and commit it")
 }
 
-/// Refuses edited folders, which would stay different from the lock.
+/// Refuses edited folders: with --frozen they would keep differing from the lock.
 fn refuse_edits(context: &InstallContext, plan: &InstallPlan) -> Result<(), CommandError> {
     let edited = plan.edited_folders().map(|folder| context.short(&folder.display().to_string()));
     let edited: Vec<String> = edited.collect();

@@ -160,8 +160,8 @@ fn only_an_id(key_id: &str) -> CommandError {
         .hint("or from the registry of a namespace: savoir keys trust --from-registry NAMESPACE")
 }
 
-/// Parses a rule. `acme/*` is stored with the URL of its registry, so that a project cannot redirect
-/// it to another one.
+/// Parses a rule. `acme/*` is stored with the URL of its registry, so that a project's settings
+/// cannot change which registry it means.
 fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
     if let Some(namespace) = text.strip_suffix("/*").filter(|name| !name.contains(':')) {
         let name = Name::parse(namespace).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `savoir ui`: opens the web app for the skills of this machine, for one person and without
+//! `savoir ui`: opens the web app for the skills of this machine, for one user and without
 //! accounts.
 
 mod commands;
@@ -53,12 +53,12 @@ pub(crate) struct Args {
     project: Option<PathBuf>,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 struct Machine {
     guard: Guard,
     runner: CommandRunner,
-    /// The page that was given to the browser, until the link is used.
+    /// The page that was opened in the browser; deleted once the link is used.
     page: Mutex<Option<LaunchPage>>,
 }
 
@@ -125,7 +125,7 @@ async fn enter(
     headers: HeaderMap,
     Query(query): Query<Token>,
 ) -> Response {
-    // Somebody else may have got the cookie: it opens the app, but gets no key.
+    // If the cookie was stolen, it opens the app, but does not give access to the key.
     if machine.guard.has_cookie(&headers) {
         return Redirect::to("/machine").into_response();
     }
@@ -133,7 +133,8 @@ async fn enter(
     match machine.guard.exchange(&query.token) {
         Entrance::Started { set_cookie, key } => {
             machine.page.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // The app keeps the fragment, which is sent to no server, in the storage of its origin.
+            // The app stores the key from the fragment, which browsers send to no server, in the
+            // storage of its origin.
             let app = Redirect::to(&format!("/machine#key={key}"));
             ([(header::SET_COOKIE, set_cookie)], app).into_response()
         }
@@ -153,7 +154,7 @@ async fn enter(
     }
 }
 
-/// Who uses the app: the person at this machine.
+/// Returns the current user: the one at this machine.
 async fn session() -> Json<Value> {
     Json(json!({
         "user": { "id": 0, "email": "this machine", "role": "user", "active": true },
@@ -173,7 +174,7 @@ struct Filter {
     name: String,
     agent: String,
     context: Option<u64>,
-    /// Names, separated by commas.
+    /// Comma-separated names.
     without: String,
 }
 
@@ -213,7 +214,7 @@ fn unknown() -> Response {
     refusal(StatusCode::NOT_FOUND, "there is no such address", "open /machine")
 }
 
-/// An error as the app shows it.
+/// An error in the format of the app.
 fn refusal(status: StatusCode, detail: &str, hint: &str) -> Response {
     (status, Json(json!({ "detail": detail, "hint": hint }))).into_response()
 }

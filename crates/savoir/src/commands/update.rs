@@ -7,11 +7,11 @@ use savoir_package::{
     FileError,
     install::{InstallOptions, InstallPlan, PlannedChange, State, updates},
 };
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use super::{outdated, sync};
 use crate::{
-    completion,
+    ask, completion,
     error::CommandError,
     install_context::{
         Consent, FetchedSkills, InstallContext, OnFailure, OutputArgs, Proposal, RegistryArgs,
@@ -47,11 +47,18 @@ pub(crate) struct Args {
     scope: ScopeArgs,
     #[command(flatten)]
     consent: Consent,
-    /// Show every changed line
+    /// Show every changed line; without a terminal, apply the update only with --yes
     #[arg(long)]
     diff: bool,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+impl Args {
+    /// Whether nothing is applied: a script with --diff wants to see the changes first.
+    fn only_shows(&self) -> bool {
+        self.output.dry_run || self.diff && !self.consent.yes && !ask::is_interactive()
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
@@ -64,7 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let failed = if all || names.len() > 1 { OnFailure::Skip } else { OnFailure::Stop };
     let FetchedSkills { ready, skipped } =
         context.newer(names, &state, failed, &args.consent, &args.ask)?;
-    if !args.output.dry_run {
+    let only_show = args.only_shows();
+    if !only_show {
         context.refuse_blocked(&args.consent, &ready)?;
         context.refuse_forbidden(&ready)?;
     }
@@ -81,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             always_asks: true,
             notes: &notes,
         };
-        if args.output.dry_run {
+        if only_show {
             args.consent.show(proposal, plan);
             return Ok(false);
         }
@@ -93,10 +101,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     more.insert("skills".into(), ready.iter().map(arrived).collect());
     more.insert("skipped".into(), skipped.iter().map(Skipped::json).collect());
     if args.output.json && args.diff {
-        more.insert("diff".into(), json!(diff(&plan)));
+        let plain = anstream::adapter::strip_str(&diff(&plan)).to_string();
+        more.insert("diff".into(), plain.into());
     }
-    if !done && !args.output.dry_run {
-        return sync::declined_result(args.output.dry_run);
+    if !done && !only_show {
+        return sync::declined_result(only_show);
     }
     // If every skill was skipped, only the summary is printed.
     if args.output.json || skipped.is_empty() || !plan.changes().is_empty() {
@@ -114,6 +123,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let count = plan.changes().iter().filter(is_updated).count();
         let word = if done { "updated" } else { "would update" };
         output::text(&format!("{word} {count}, skipped {}\n", skipped.len()))?;
+    }
+    if only_show && !args.output.dry_run && !plan.is_empty() {
+        output::note("hint: to apply the update, add --yes");
     }
     let conflicts =
         plan.changes().iter().filter(|one| matches!(one, PlannedChange::Conflict { .. })).count();
@@ -134,9 +146,9 @@ fn changed_files(args: &Args, plan: &InstallPlan) -> String {
     }
 }
 
-/// Stores what registries report about versions that stay, for `savoir status`: a version may have
-/// been taken down without a newer one. Returns what to tell about the named skills: newer versions
-/// that are outside of the wanted range.
+/// Stores the notices of registries about versions that stay installed, for `savoir status`: a
+/// version may have been removed without a newer one. Returns notes about the named skills that
+/// have newer versions outside of the wanted range.
 fn store_registry_status(
     args: &Args,
     context: &InstallContext,

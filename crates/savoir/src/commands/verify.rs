@@ -11,12 +11,9 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use clap_complete::engine::ArgValueCompleter;
 use savoir_engine::approval::{Trust, printable};
-use savoir_eval::{
-    attest::{self, AttestationOutcome, FoundAttestation},
-    report::points,
-};
 use savoir_package::trust::{
     self, Attestation, Difference, SignatureError, Signer, Tier, TrustStore,
+    evaluation::{EvaluationOutcome, FoundEvaluation, SignedEvaluation},
 };
 use savoir_skill::Skill;
 use serde_json::{Map, Value, json};
@@ -24,6 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     completion,
     error::CommandError,
+    evaluations,
     install_context::ScopeArgs,
     load, lookup, output,
     trust::{Keyring, SignedFolder, kind_and_key, load_skill},
@@ -124,7 +122,7 @@ struct VerifiedSkill {
     /// Files that a run can see and no signature covers.
     uncovered: Vec<String>,
     /// Statements about evaluations of the skill.
-    evaluations: Vec<FoundAttestation>,
+    evaluations: Vec<FoundEvaluation>,
 }
 
 impl VerifiedSkill {
@@ -139,7 +137,7 @@ impl VerifiedSkill {
         };
         let uncovered = uncovered_files(&signed_folder, &outcome, store);
         let integrity = signed_folder.tree.integrity();
-        let evaluations = attest::check_all(&signed_folder.folder, &integrity, store);
+        let evaluations = evaluations::find(Some(&signed_folder.folder), &integrity, store);
         Ok(Self { signed_folder, outcome, differences, uncovered, evaluations })
     }
 
@@ -149,7 +147,7 @@ impl VerifiedSkill {
 
     /// Why the skill must not be used, if so.
     fn failure(&self) -> Option<CommandError> {
-        // Changed files may cause other errors, so signatures are reported first.
+        // Changed files may cause other errors, so signature errors are reported first.
         let Err(error) = &self.outcome else {
             let evaluation = self.evaluations.iter().find_map(broken_evaluation);
             return evaluation.or_else(|| load::require_usable(&self.signed_folder.loaded).err());
@@ -208,7 +206,7 @@ impl VerifiedSkill {
             field(out, "tier", self.tier().as_str())?;
         }
         for found in &self.evaluations {
-            field(out, "evaluated", &describe_evaluation(found))?;
+            field(out, "evaluated", &describe_evaluation(found, self.signed_folder.name()))?;
         }
         let files = self.signed_folder.tree.digests().len();
         field(out, "files", &output::plural(files, "file"))?;
@@ -247,7 +245,7 @@ fn uncovered_files(
     store: &TrustStore,
 ) -> Vec<String> {
     let is_signed = outcome.as_ref().is_ok_and(|attestation| attestation.signed.is_some());
-    // A skill that cannot run for another reason has no such files.
+    // If the skill cannot be loaded for another reason, no files are listed.
     let found =
         is_signed.then(|| load_skill(&signed_folder.loaded, Trust::User, store).ok()).flatten();
     found.map(|loaded_skill| loaded_skill.signers.uncovered).unwrap_or_default()
@@ -271,44 +269,55 @@ fn describe_signer(signer: &Signer, store: &TrustStore, skill: &str) -> String {
 }
 
 /// An evaluation in one line. Each attester is shown by itself.
-fn describe_evaluation(found: &FoundAttestation) -> String {
+fn describe_evaluation(found: &FoundEvaluation, skill: &str) -> String {
     match &found.outcome {
-        AttestationOutcome::Current(signed, eval) => {
-            let key = kind_and_key(signed.kind, &signed.key_id);
-            let by = match (&signed.publisher, signed.checked) {
-                (_, false) => format!("not checked, {key} is unknown"),
-                (Some(publisher), true) => format!("by {publisher}, {key}"),
-                (None, true) => format!("by {key}, not trusted"),
-            };
-            format!(
-                "{}, uplift {}, model {}, {} trials, {by}",
-                eval.verdict.as_str(),
-                points(eval.uplift),
-                eval.host.model,
-                eval.trials
-            )
-        }
-        AttestationOutcome::OtherFiles => "other files than these; evaluate it again".to_owned(),
-        AttestationOutcome::Broken { reason, .. } => format!("cannot be believed: {reason}"),
+        EvaluationOutcome::Current(one) => describe_current(one, skill),
+        EvaluationOutcome::OtherFiles => "other files than these; evaluate it again".to_owned(),
+        EvaluationOutcome::Broken { reason, .. } => format!("invalid: {reason}"),
     }
 }
 
+/// Who measured a skill, and what came out.
+pub(crate) fn describe_current(one: &SignedEvaluation, skill: &str) -> String {
+    let SignedEvaluation { signed, evaluation } = one;
+    let key = kind_and_key(signed.kind, &signed.key_id);
+    let by = match (&signed.trusted, signed.checked) {
+        (_, false) => format!("not checked, {key} is unknown"),
+        (Some(trusted), true) if one.is_trusted(skill) => {
+            format!("by {}, {key}", trusted.publisher)
+        }
+        (Some(_), true) => format!("by {key}, trusted for other skills only"),
+        (None, true) => format!("by {key}, not trusted"),
+    };
+    format!(
+        "{}, uplift {}, model {}, {} trials, {by}",
+        evaluation.verdict.as_str(),
+        evaluations::uplift_text(evaluation),
+        evaluation.host.model,
+        evaluation.trials
+    )
+}
+
 /// The error for a statement that was changed after it was signed.
-fn broken_evaluation(found: &FoundAttestation) -> Option<CommandError> {
-    let AttestationOutcome::Broken { code, reason } = &found.outcome else { return None };
+fn broken_evaluation(found: &FoundEvaluation) -> Option<CommandError> {
+    let EvaluationOutcome::Broken { code, reason } = &found.outcome else { return None };
     let message = format!("{}: {reason}", found.path.display());
     Some(CommandError::refused(message).named(*code).hint("remove the file, or get it again"))
 }
 
-fn evaluation_as_json(found: &FoundAttestation) -> Value {
+fn evaluation_as_json(found: &FoundEvaluation) -> Value {
     match &found.outcome {
-        AttestationOutcome::Current(signed, eval) => json!({
-            "path": found.path, "state": "current", "checked": signed.checked,
-            "kind": signed.kind, "key_id": signed.key_id, "publisher": signed.publisher,
-            "evaluation": eval,
-        }),
-        AttestationOutcome::OtherFiles => json!({"path": found.path, "state": "other-files"}),
-        AttestationOutcome::Broken { code, reason } => {
+        EvaluationOutcome::Current(one) => {
+            let signed = &one.signed;
+            let publisher = signed.trusted.as_ref().map(|trusted| &trusted.publisher);
+            json!({
+                "path": found.path, "state": "current", "checked": signed.checked,
+                "kind": signed.kind, "key_id": signed.key_id, "publisher": publisher,
+                "evaluation": one.fields(),
+            })
+        }
+        EvaluationOutcome::OtherFiles => json!({"path": found.path, "state": "other-files"}),
+        EvaluationOutcome::Broken { code, reason } => {
             json!({"path": found.path, "state": "broken", "code": code, "message": reason})
         }
     }

@@ -20,7 +20,7 @@ use savoir_flow::{
     },
 };
 use savoir_knowledge::Knowledge;
-use savoir_model::{ModelError, Models};
+use savoir_model::Models;
 use savoir_store::Checkpoint;
 use serde_json::json;
 use uuid::Uuid;
@@ -160,9 +160,6 @@ fn execute(args: &RunArgs) -> Result<ExitCode, CommandError> {
     })?;
     let models = models::load_models()?;
     let asks = workflow.graph.nodes().iter().any(|node| asks_model(&node.work));
-    if asks && models.is_empty() {
-        return Err(ModelError::NoProvider.into());
-    }
     runtime::block_on(async {
         if asks {
             // A wrong model name is an error before anything runs.
@@ -227,7 +224,7 @@ async fn follow(
     };
     let mut printer = Printer::new(EventFormat::new(args.json, args.verbose));
     let running = async {
-        // After an interrupt, nobody reads the result.
+        // After an interrupt, the result is not needed.
         let _ = run_to_end(&host, run, &NoJournal, &out).await;
         drop(out);
     };
@@ -244,7 +241,8 @@ async fn follow(
 
 fn failure(message: &str) -> CommandError {
     if message == DISABLED {
-        // The message of the engine refers to an administrator, which this command does not have.
+        // The message of the engine tells the user to ask an administrator, which does not apply
+        // here.
         return CommandError::findings("a node sends a request or runs code, which is not allowed")
             .hint("a code node needs --allow-code, an http node --allow-http HOST");
     }

@@ -39,6 +39,16 @@ pub(crate) struct ServeLayer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) admin_email: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oidc_issuer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oidc_client_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oidc_client_secret: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oidc_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oidc_trust_email: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cors_origins: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) behind_proxy: Option<bool>,
@@ -283,7 +293,7 @@ impl fmt::Display for Quota {
 
 impl ServeLayer {
     /// Every setting with its default. Environment variables are `SAVOIR_` and the name in capitals.
-    pub(crate) fn defaults() -> [(&'static str, Value); 25] {
+    pub(crate) fn defaults() -> [(&'static str, Value); 30] {
         [
             ("address", json!(ADDRESS)),
             ("admin-email", Value::Null),
@@ -298,6 +308,11 @@ impl ServeLayer {
             ("keep-runs", json!(KEEP_RUNS_DAYS)),
             ("log", json!(LogFormat::default())),
             ("log-level", json!(LogLevel::default())),
+            ("oidc-client-id", Value::Null),
+            ("oidc-client-secret", Value::Null),
+            ("oidc-issuer", Value::Null),
+            ("oidc-name", Value::Null),
+            ("oidc-trust-email", json!(false)),
             ("public-url", Value::Null),
             ("quota", json!(Quota(Quotas::default()))),
             ("rate-limit", json!(RateLimit(RateLimits::default()))),
@@ -359,6 +374,11 @@ impl ServeLayer {
             "log-level" => {
                 layer.log_level = Some(LogLevel::from_str(&value, false).map_err(wrong)?);
             }
+            "oidc-client-id" => layer.oidc_client_id = Some(value),
+            "oidc-client-secret" => layer.oidc_client_secret = Some(value),
+            "oidc-issuer" => layer.oidc_issuer = Some(value),
+            "oidc-name" => layer.oidc_name = Some(value),
+            "oidc-trust-email" => layer.oidc_trust_email = Some(boolean(name, &value)?),
             "public-url" => layer.public_url = Some(value),
             "quota" => layer.quota = Some(value.parse().map_err(wrong)?),
             "rate-limit" => layer.rate_limit = Some(value.parse().map_err(wrong)?),
@@ -390,6 +410,11 @@ impl ServeLayer {
             public_url: self.public_url.or(below.public_url),
             registration: self.registration.or(below.registration),
             admin_email: self.admin_email.or(below.admin_email),
+            oidc_issuer: self.oidc_issuer.or(below.oidc_issuer),
+            oidc_client_id: self.oidc_client_id.or(below.oidc_client_id),
+            oidc_client_secret: self.oidc_client_secret.or(below.oidc_client_secret),
+            oidc_name: self.oidc_name.or(below.oidc_name),
+            oidc_trust_email: self.oidc_trust_email.or(below.oidc_trust_email),
             cors_origins: self.cors_origins.or(below.cors_origins),
             behind_proxy: self.behind_proxy.or(below.behind_proxy),
             rate_limit: self.rate_limit.or(below.rate_limit),

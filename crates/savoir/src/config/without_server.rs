@@ -1,4 +1,5 @@
-//! Settings of the server in a program that is built without it: they are read, shown and not used.
+//! Reads settings of the server in a program that is built without it: they are shown, but have no
+//! effect.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -122,7 +122,7 @@ fn verdict(outcome: Result<(), Refusal>) -> Value {
     }
 }
 
-/// Definitions of inputs, read as they are read in a file. JSON is YAML, too.
+/// Parses definitions of inputs like those in a skill file. JSON is also YAML.
 fn input_list(inputs: &Value) -> Result<Vec<Input>, OperationError> {
     let text = format!("---\ninputs: {inputs}\n---\n");
     Ok(parse_result::read_skill(&text, Dialect::AGENT_FLOW)?.skill.inputs)

@@ -1,14 +1,14 @@
 //! Compares a result with the expected one.
 //!
-//! Objects are compared as a subset, arrays element by element, `warnings` as a set; the values of
-//! a few keys must be equal to the last key; and some keys do not hold a value but a condition.
+//! Objects are compared as subsets, arrays element by element, `warnings` as a set. The values of a
+//! few keys must not have additional members, and some keys name a condition instead of a value.
 
 use serde_json::{Map, Value};
 
-/// Keys whose values must not have further keys.
+/// Keys whose values must not have additional members.
 const EXACT_KEYS: [&str; 4] = ["frontmatter", "extra", "parsed", "json"];
 
-/// Whether `got` is what was expected.
+/// Whether `got` matches the expected value.
 pub(super) fn matches(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => {
@@ -18,7 +18,7 @@ pub(super) fn matches(expected: &Value, got: &Value) -> bool {
             expected.len() == got.len()
                 && expected.iter().zip(got).all(|(expected, got)| matches(expected, got))
         }
-        // A float and an integer are different values to `serde_json`, as the rules want.
+        // `serde_json` distinguishes floats from integers, as the vectors require.
         (expected, got) => expected == got,
     }
 }

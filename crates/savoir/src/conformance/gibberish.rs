@@ -157,7 +157,7 @@ fn interpolate(call: InterpolateInput) -> Value {
     }
 }
 
-/// A description may hold the default, as in the table of a file.
+/// Reads a default from the description, as in the table of a file.
 fn with_default(mut parameter: Parameter) -> Parameter {
     if parameter.default.is_none() {
         parameter.default = command::default_in_description(&parameter.description, parameter.kind);

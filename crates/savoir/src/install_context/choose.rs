@@ -46,7 +46,7 @@ pub(crate) struct SourceListing {
     pub(crate) offers: Vec<OfferedSkill>,
     /// Folders that look like skills and are not valid.
     pub(crate) skipped: Vec<source::Skipped>,
-    /// Parts of its plugins that are not skills.
+    /// Parts of the plugins in the source that are not skills.
     pub(crate) not_installed: Vec<PluginExtra>,
     /// Whether the source is pinned.
     pub(crate) pinned: bool,
@@ -132,7 +132,7 @@ impl Choice {
         }
         let root = Path::new(&listing.typed).canonicalize().unwrap_or_default();
         let is_below =
-            |offer: &&OfferedSkill| self.path.iter().any(|path| lies_below(offer, path, &root));
+            |offer: &&OfferedSkill| self.path.iter().any(|path| is_at_or_below(offer, path, &root));
         let found: Vec<OfferedSkill> = listing.offers.iter().filter(is_below).cloned().collect();
         if found.is_empty() {
             let paths = self.path.join(", ");
@@ -174,7 +174,7 @@ fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[OfferedSkill]
 
 /// Whether a skill is at or below a path of its source. For a local folder the path may also be
 /// relative to the current folder.
-fn lies_below(offer: &OfferedSkill, path: &str, root: &Path) -> bool {
+fn is_at_or_below(offer: &OfferedSkill, path: &str, root: &Path) -> bool {
     let path = path.trim_end_matches('/').trim_start_matches("./");
     let inside = match &offer.place {
         PinnedSource::Git(git) => &git.path,

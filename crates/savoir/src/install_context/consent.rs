@@ -69,8 +69,8 @@ impl Consent {
         self.accept.iter().any(|accepted| accepted == word || accepted == ACCEPT_ALL)
     }
 
-    /// Shows what a plan installs and asks once, if consent is needed. Returns whether the user
-    /// agreed; an error if there is no terminal.
+    /// Shows what a plan installs, and asks once if consent is needed. Returns whether the user
+    /// agreed. Without a terminal, returns an error.
     pub(crate) fn ask(
         &self,
         proposal: Proposal<'_>,
@@ -219,8 +219,8 @@ struct OpenSkill<'a> {
     questions: Vec<InstallQuestion>,
     /// The source of the skill that it replaces, if different.
     before: Option<String>,
-    /// What is suspicious compared with the installed version: its tag moved to another commit, or
-    /// its signature is gone.
+    /// Suspicious changes since the installed version: its tag moved to another commit, or its
+    /// signature was removed.
     notes: Vec<String>,
     /// The rule by which the user trusts its source.
     trusted: Option<String>,

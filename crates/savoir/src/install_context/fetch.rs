@@ -1,6 +1,9 @@
 //! Fetches and checks skills.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use savoir_package::{
     Agent, InstallFailure, Tree,
@@ -11,7 +14,7 @@ use savoir_package::{
 };
 
 use super::{Consent, InstallContext, Skipped};
-use crate::{error::CommandError, output};
+use crate::{error::CommandError, evaluations, output};
 
 /// The fetched skills, and those that failed.
 #[derive(Default)]
@@ -104,11 +107,18 @@ impl InstallContext {
         ready: &CheckedSkill,
         source: Option<&LockedSource>,
     ) -> Result<(), CommandError> {
+        let evaluations = if self.policy.requires_evaluation() {
+            let folder = source_folder(&ready.source, self.skill_set.root());
+            evaluations::current(folder.as_deref(), &ready.tree.integrity(), &self.trust)
+        } else {
+            Vec::new()
+        };
         let facts = SkillFacts {
             name: &ready.summary.name,
             source,
             tier: ready.tier,
             attestation: &ready.attestation,
+            evaluations: &evaluations,
         };
         Ok(self.policy.check(&facts)?)
     }
@@ -294,6 +304,14 @@ impl InstallContext {
                 return Ok(ready);
             }
         }
+    }
+}
+
+/// The folder that a skill was read from, if it is a folder of this machine.
+fn source_folder(source: &LockedSource, root: &Path) -> Option<PathBuf> {
+    match PinnedSource::parse(&source.to_string(), root).ok()? {
+        PinnedSource::Path { path, inside } => Some(path.join(inside)),
+        _ => None,
     }
 }
 

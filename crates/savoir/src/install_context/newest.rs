@@ -130,7 +130,7 @@ impl InstallContext {
             let update = Update::Skills(published.clone());
             match self.gather(state, &ready, Vec::new(), update, ask) {
                 Ok(more) => ready.extend(more),
-                // A forged skill stops everything.
+                // A skill with a forged signature stops everything.
                 Err(error) if failed == OnFailure::Stop || only_published || error.is_refusal() => {
                     return Err(error);
                 }
@@ -142,7 +142,7 @@ impl InstallContext {
         }
         ready.retain(|ready| {
             let locked = state.lock.skills.get(&ready.summary.name);
-            // A registry may have the same files as two versions, and take one of them down.
+            // A registry may contain the same files as two versions, and remove one of them.
             locked.is_none_or(|locked| {
                 locked.integrity != ready.tree.integrity()
                     || locked.version != ready.summary.version
@@ -160,8 +160,8 @@ impl InstallContext {
     ) -> Result<Option<OfferedSkill>, CommandError> {
         let locked = state.lock.skills.get(name);
         if let Some(locked) = locked {
-            if self.is_in_home_registry(name, locked)? {
-                output::note(&format!("`{name}` is its own source, so there are no updates"));
+            if self.is_own_source(name, locked)? {
+                output::note(&no_other_source(name));
                 return Ok(None);
             }
             let is_stored = self.skill_set.store().has(&locked.integrity);
@@ -243,8 +243,12 @@ impl InstallContext {
         Ok(FetchedSkills { ready, skipped })
     }
 
-    /// Whether the source of a skill is its folder for an agent.
-    fn is_in_home_registry(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
+    /// Whether the source of a skill is its own folder for an agent.
+    pub(crate) fn is_own_source(
+        &self,
+        name: &str,
+        locked: &LockedSkill,
+    ) -> Result<bool, CommandError> {
         for id in &locked.agents {
             let agent = super::agent(id).map_err(CommandError::input)?;
             let folder = self.skill_set.agent_folder(agent)?.join(name);
@@ -336,4 +340,9 @@ impl From<LatestError> for CommandError {
         };
         hint.into_iter().fold(failed, Self::hint)
     }
+}
+
+/// The note about a skill that was installed from its own folder.
+pub(crate) fn no_other_source(name: &str) -> String {
+    format!("`{name}` has no source besides its folder, so it cannot be updated")
 }

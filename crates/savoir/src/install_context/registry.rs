@@ -15,8 +15,10 @@ use savoir_package::{
     trust::Tier,
 };
 
+use semver::Version;
+
 use super::{InstallContext, progress};
-use crate::{error::CommandError, offline, output, remote::Remote};
+use crate::{error::CommandError, evaluations, offline, output, remote::Remote};
 
 /// Options that choose registries and network access.
 #[derive(Debug, Default, clap::Args)]
@@ -64,7 +66,8 @@ impl RegistryArgs {
             (Ok(_), None) if Path::new(text).exists() => {
                 return Err(two_ways(text, format!("./{text}"), format!("registry:{text}")));
             }
-            // It may be a branch or a tag, which registries do not have, or a mistyped range.
+            // The text may name a branch or a tag, which registries do not have, or a mistyped
+            // range.
             (Ok(_), Some(reference)) if !is_range(reference) => {
                 return Err(unclear(text, "a registry has versions, not branches or tags"));
             }
@@ -115,7 +118,7 @@ fn published(state: &State) -> impl Iterator<Item = &str> {
     locked.filter_map(|(installed, locked)| Some(locked.source.published(installed)?.1))
 }
 
-/// Refuses a name that no registry has.
+/// Fails for a name that no registry has.
 fn must_be_known(
     registries: &Registries,
     name: &Name,
@@ -146,7 +149,7 @@ fn two_ways(text: &str, first: String, second: String) -> CommandError {
     SourceError::Ambiguous { text: text.to_owned(), first, second }.into()
 }
 
-/// With a registry, a mistyped name must not become a GitHub repository.
+/// If a registry is configured, a mistyped name must not become a GitHub repository.
 fn no_name(text: &str, error: &NameError) -> CommandError {
     let why = format!("{error}; for a repository write `github:{text}`");
     SourceError::Text { text: text.to_owned(), why }.into()
@@ -181,7 +184,8 @@ impl InstallContext {
     ) -> Result<Vec<CheckedSkill>, CommandError> {
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
-        let request = GatherRequest { state, arrived, asked: requested_skills, update };
+        let trust = Some(&self.trust);
+        let request = GatherRequest { state, arrived, asked: requested_skills, update, trust };
         let gathered = self.wait(gather(&registries, &request))?;
         self.done();
         for note in &gathered.notes {
@@ -190,6 +194,9 @@ impl InstallContext {
         let checked = CheckedSkill::check_all(gathered.arrivals, &self.trust).into_iter();
         let ready: Vec<CheckedSkill> = checked.collect::<Result<_, _>>()?;
         for one in &ready {
+            if let Some(found) = gathered.attestations.get(&one.summary.name) {
+                evaluations::store_published(&one.tree.integrity(), found, &self.trust);
+            }
             if let Some(said) = gathered.registry_tiers.get(&one.summary.name)
                 && one.attestation.tier < *said
             {
@@ -199,7 +206,7 @@ impl InstallContext {
         Ok(ready)
     }
 
-    /// Refuses to install stored skills that their registries have taken down.
+    /// Fails if a registry has removed one of these stored skills.
     pub(crate) fn must_be_given(
         &self,
         state: &State,
@@ -217,9 +224,10 @@ impl InstallContext {
         }
         self.doing("asking the registry");
         let registries = self.registries(state, ask)?;
-        let untold =
-            self.wait(check_still_available(&registries, state, &names)).map_err(ways_out)?;
-        for (name, why) in untold.iter().filter(|_| ask.network() == Network::Online) {
+        let unchecked = self
+            .wait(check_still_available(&registries, state, &names))
+            .map_err(with_locked_skill_hints)?;
+        for (name, why) in unchecked.iter().filter(|_| ask.network() == Network::Online) {
             output::note(&format!("could not check whether `{name}` was taken down: {why}"));
         }
         Ok(())
@@ -234,11 +242,17 @@ impl InstallContext {
         ask: &RegistryArgs,
     ) -> Result<savoir_package::Tree, CommandError> {
         let registries = self.registries(state, ask)?;
-        self.wait(registries.fetch_locked(name, locked)).map_err(ways_out)
+        let tree =
+            self.wait(registries.fetch_locked(name, locked)).map_err(with_locked_skill_hints)?;
+        match self.wait(registries.fetch_attestations(name, locked, &self.trust)) {
+            Ok(found) => evaluations::store_published(&locked.integrity, &found, &self.trust),
+            Err(why) => output::note(&no_evaluations(name, &locked.version, &why)),
+        }
+        Ok(tree)
     }
 }
 
-/// The note that the tier in the registry is higher than with the keys that the user trusts.
+/// The note that the tier in the registry is higher than the user's own trusted keys confirm.
 fn not_attested_here(ready: &CheckedSkill, said: Tier) -> String {
     let name = &ready.summary.name;
     let (address, published) = ready.source.published(name).unwrap_or_default();
@@ -257,7 +271,7 @@ fn not_attested_here(ready: &CheckedSkill, said: Tier) -> String {
 }
 
 /// Adds hints for a locked skill that its registry no longer provides.
-fn ways_out(error: RegistryError) -> CommandError {
+fn with_locked_skill_hints(error: RegistryError) -> CommandError {
     let name = match &error {
         RegistryError::TakenDown { of, .. } | RegistryError::NoVersion(of) => {
             Some(of.name.last().to_owned())
@@ -292,7 +306,12 @@ fn note_text(note: &GatherNote) -> String {
             let names = names.join(", ");
             format!("{registry} did not answer about {names}, which stay unchanged: {why}")
         }
+        GatherNote::NoEvaluations { name, version, why } => no_evaluations(name, version, why),
     }
+}
+
+fn no_evaluations(name: &str, version: &Version, why: &dyn std::fmt::Display) -> String {
+    format!("could not fetch the evaluations of `{name}` {version}: {why}")
 }
 
 /// The note that an installed version was yanked.

@@ -141,7 +141,7 @@ fn change(change: &PlannedChange) -> Value {
         PlannedChange::Skipped { folder, why } => {
             json!({ "change": "skipped", "folder": folder, "code": why.code() })
         }
-        PlannedChange::Repaired(folder) => json!({ "change": "mended", "folder": folder }),
+        PlannedChange::Repaired(folder) => json!({ "change": "repaired", "folder": folder }),
         PlannedChange::Replaced(folder) => json!({ "change": "replaced", "folder": folder }),
         PlannedChange::Restored(folder) => json!({ "change": "restored", "folder": folder }),
         PlannedChange::Written(folder) => json!({ "change": "installed", "folder": folder }),
@@ -177,4 +177,15 @@ fn growth(growth: &AddedCapability) -> Value {
         "kind": kind,
         "accept": word,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repaired_folder_has_the_change_repaired() {
+        let value = change(&PlannedChange::Repaired("pdf".into()));
+        assert_eq!((&value["change"], &value["folder"]), (&json!("repaired"), &json!("pdf")));
+    }
 }

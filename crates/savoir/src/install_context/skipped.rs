@@ -1,4 +1,4 @@
-//! Skills that are not installed while the others of the same command are.
+//! Handles skills that are skipped while the others of the same command are installed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -169,7 +169,7 @@ pub(crate) fn without_unmet_needs(
     }
 }
 
-/// Skips the skills that made a plan fail; returns the error if none of them did.
+/// Skips the skills that made a plan fail; returns the error if it is not about any of them.
 pub(crate) fn without_culprits(
     ready: &mut Vec<CheckedSkill>,
     error: InstallFailure,

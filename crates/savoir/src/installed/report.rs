@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{ExaminedSkill, Installed, Locked};
 
-/// How many agents are named before the others are counted.
+/// Maximum number of agents that are named; the others are counted.
 const MAX_NAMED_AGENTS: usize = 2;
 
 /// A skill as JSON.
@@ -21,13 +21,13 @@ pub(crate) struct InstalledSkillJson<'a> {
     path: Cow<'a, str>,
     /// The scopes of its folders.
     scopes: Vec<Scope>,
-    /// Every agent that sees it.
+    /// Every agent that sees the skill.
     agents: Vec<&'static str>,
     /// The agents among them that are in use.
     in_use: Vec<&'static str>,
-    /// Symlinks to it.
+    /// Symlinks to the folder.
     links: Vec<Cow<'a, str>>,
-    /// From the ledgers, and from the skill itself once it was read.
+    /// The tool that installed it, from lockfiles and, once it was read, from the skill itself.
     origin: Option<&'a Origin>,
     #[serde(flatten)]
     findings: Option<SkillFindings<'a>>,
@@ -41,11 +41,11 @@ pub(crate) struct SkillFindings<'a> {
     source: Option<Cow<'a, str>>,
     state: &'static str,
     why: Option<String>,
-    /// The newer version at the last update check.
+    /// The newer version that the last update check found.
     update: Option<&'a str>,
-    /// Whether its registry yanked, removed or deprecated it.
+    /// A notice of the registry, if it yanked, removed or deprecated the version.
     advice: Option<&'a str>,
-    /// The day of that check.
+    /// The day of that notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     advised_on: Option<&'a str>,
     /// Other tools that claim to have installed it.

@@ -27,6 +27,9 @@ pub(crate) struct Selection {
     /// Only skills of the project, or of the user
     #[arg(long, value_name = "SCOPE")]
     scope: Option<ScopeFilter>,
+    /// Only skills of the user, as with --scope user
+    #[arg(long, conflicts_with = "scope")]
+    user: bool,
     /// The project [default: the nearest folder above with savoir.toml, a lock or .git]
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
@@ -70,7 +73,7 @@ fn agent(word: &str) -> Result<&'static Agent, UnknownAgent> {
 }
 
 impl Selection {
-    /// The selected skills, as far as that is known without reading them.
+    /// The selected skills, using only what is known without reading them.
     pub(crate) fn entries<'a>(
         &self,
         installed: &'a Installed,
@@ -102,11 +105,15 @@ impl Selection {
 
     /// Whether no agent, origin or scope is selected, so that missing skills count, too.
     pub(crate) fn is_everything(&self) -> bool {
-        self.agent.is_empty() && self.origin.is_none() && self.scope.is_none()
+        self.agent.is_empty() && self.origin.is_none() && self.scope().is_none()
+    }
+
+    fn scope(&self) -> Option<ScopeFilter> {
+        if self.user { Some(ScopeFilter::User) } else { self.scope }
     }
 
     fn takes(&self, entry: &LedgerEntry) -> bool {
-        let scope = self.scope.is_none_or(|wanted| {
+        let scope = self.scope().is_none_or(|wanted| {
             entry.places().iter().any(|place| match wanted {
                 ScopeFilter::Project => place.scope() == Scope::Project,
                 ScopeFilter::User => place.scope() == Scope::User,

@@ -31,7 +31,7 @@ pub(crate) struct Fetched {
     pub(crate) name: String,
     /// Its exact source, as in a lockfile.
     pub(crate) origin: String,
-    /// What follows the skill in the text: one of its tools, or a script.
+    /// The rest of the text after the skill: the name of a tool or a script.
     pub(crate) tool: Option<String>,
     tree: Tree,
     source: LockedSource,
@@ -90,7 +90,8 @@ impl Fetched {
 
 impl Drop for Fetched {
     fn drop(&mut self) {
-        // A read-only folder cannot be emptied. If this fails, the copy stays in the cache.
+        // Files in a read-only folder cannot be deleted. If this fails, the copy stays in the
+        // cache.
         let _ = set_read_only(self.copy.path(), false);
     }
 }
@@ -200,13 +201,13 @@ async fn choose(
 }
 
 /// Whether a source has no skill at the given path, which may be a name instead.
-fn is_absent(error: &SourceError) -> bool {
+pub(crate) fn is_absent(error: &SourceError) -> bool {
     matches!(error, SourceError::NoSkill { .. } | SourceError::NoPathInside { .. })
 }
 
-/// The skill in a repository that the beginning of a path names, by its own path, by the end of it or
-/// by its name, and the rest of the path.
-fn pick(offers: &[OfferedSkill], path: &str) -> Option<(OfferedSkill, Option<String>)> {
+/// Finds the skill of a repository that the start of a path names: by its path, by the end of its
+/// path, or by its name. Returns the skill and the rest of the path.
+pub(crate) fn pick(offers: &[OfferedSkill], path: &str) -> Option<(OfferedSkill, Option<String>)> {
     let place = |offer: &OfferedSkill| match &offer.place {
         PinnedSource::Git(place) => place.path.clone(),
         _ => String::new(),
@@ -271,6 +272,8 @@ mod tests {
             ("github:o/r@v1", "github:o/r/pdf@v1"),
             ("https://host/o/r.git/typo", "https://host/o/r.git/pdf"),
             ("git@host:o/r.git", "git@host:o/r.git/pdf"),
+            ("file:///srv/r", "file:///srv/r/pdf"),
+            ("./r.git@v1", "./r.git/pdf@v1"),
         ] {
             assert_eq!(of_repository(text, "pdf"), named);
         }

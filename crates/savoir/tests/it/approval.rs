@@ -9,7 +9,7 @@ use std::{
 
 use crate::support::{Sandbox, Transcript};
 
-/// A skill whose program every machine has.
+/// A skill with a program that every machine has.
 const TOOL: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nread_only: true\n---\n\n# Demo\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\necho \"hello world\"\n```\n";
 
 fn sandbox() -> Sandbox {
@@ -24,7 +24,7 @@ fn approvals(sandbox: &Sandbox) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_approved() {
+fn approval_needs_a_terminal() {
     let sandbox = sandbox();
     let run = sandbox.run(&["approve", "demo", "--allow-host", "*.example.com"]);
     assert_eq!(run.code, 3, "{run}");
@@ -38,7 +38,7 @@ fn without_a_terminal_nothing_is_approved() {
     assert!(run.stdout.contains("you add      may send any request to example.com and"), "{run}");
     assert!(run.stdout.contains("reason       it has not been approved yet\n"), "{run}");
     assert!(!sandbox.path(".savoir").exists(), "a no leaves no trace");
-    // A pipe that says yes is not a person.
+    // A "yes" from a pipe does not count as the user's answer.
     let mut child = sandbox
         .command(&["approve", "demo"])
         .stdin(Stdio::piped())
@@ -46,7 +46,7 @@ fn without_a_terminal_nothing_is_approved() {
         .stderr(Stdio::null())
         .spawn()
         .expect("savoir runs");
-    // It may be gone before it reads.
+    // The process may have ended before it reads.
     let _ = child.stdin.take().expect("a pipe").write_all(b"y\n");
     assert_eq!(child.wait().expect("an end").code(), Some(3));
     let run = sandbox.run(&["approve", "demo", "--json"]);
@@ -100,7 +100,7 @@ fn approval_applies_in_other_folders() {
     assert!(demo.contains("permissions  may read files below") && demo.contains(&reads), "{demo}");
     let writes = page("writer");
     assert!(writes.contains("elsewhere    reads, creates, changes and deletes files"), "{writes}");
-    // In a repository they are ordinary permissions.
+    // In a repository, the question lists them as ordinary permissions.
     sandbox.write(".git/HEAD", "ref: refs/heads/main\n");
     let here = page("writer");
     assert!(!here.contains("elsewhere") && !here.contains("permissions  none"), "{here}");
@@ -125,7 +125,7 @@ fn yes_option_stores_the_approval() {
     assert!(list.stdout.starts_with("demo  /"), "{list}");
     assert!(list.stdout.contains("\n  with --allow-write /"), "{list}");
 
-    // By its name, from elsewhere, and the same grant: nothing to ask.
+    // By name, from another folder, and with the same grant: no new question.
     let again = sandbox.run(&["approve", "demo/SKILL.md", "--allow-write", "out"]);
     assert_eq!(again.code, 0, "{again}");
     assert!(again.stdout.starts_with("demo is approved already ("), "{again}");
@@ -136,7 +136,7 @@ fn yes_option_stores_the_approval() {
         .expect("savoir runs");
     assert!(named.status.success(), "{}", String::from_utf8_lossy(&named.stderr));
 
-    // An addition stays until the approval is revoked.
+    // Extra grants are kept until the approval is revoked.
     let again = sandbox.run(&["approve", "demo"]);
     assert!(again.code == 0 && again.stdout.contains("is approved already"), "{again}");
     assert!(again.stdout.contains("you add      ") && again.stdout.contains("/out"), "{again}");
@@ -165,7 +165,7 @@ fn changed_skill_needs_a_new_approval() {
     sandbox.write("demo/SKILL.md", TOOL);
     assert_eq!(sandbox.run(&["approve", "demo"]).code, 0, "the old skill is approved still");
 
-    // A file deep in a folder of packages runs as well.
+    // A file deep inside `node_modules` can be executed, too, so it is part of the approval.
     sandbox.write("demo/node_modules/x/index.js", "evil()");
     let run = sandbox.run(&["approve", "demo", "--json"]);
     assert_eq!(run.code, 3, "{run}");
@@ -197,7 +197,7 @@ fn changed_skill_needs_a_new_approval() {
     assert!(text.contains("reason       the content of own-echo changed: /"), "{text}");
 }
 
-/// Only the owner may write.
+/// Removes the write permission of group and others.
 #[cfg(unix)]
 fn closed(path: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -219,7 +219,7 @@ fn revoking_removes_approvals() {
     assert_eq!(approvals(&sandbox).len(), 1);
     let again = sandbox.run(&["revoke", "demo"]);
     assert_eq!(again.code, 2, "{again}");
-    // By its path, after it is gone.
+    // An approval can be revoked by path after the skill was deleted.
     fs::remove_dir_all(sandbox.path("other")).expect("removed");
     let place = sandbox.path("").canonicalize().expect("a folder").join("other");
     assert_eq!(sandbox.run(&["revoke", &place.to_string_lossy()]).code, 0);
@@ -246,7 +246,7 @@ fn unenforceable_permissions_are_rejected_even_with_yes() {
 fn damaged_approvals_file_is_an_error_and_unchanged() {
     let sandbox = sandbox();
     let file = sandbox.write(".savoir/data/approvals.json", "{ not json");
-    // Whatever the umask is.
+    // The modes are set explicitly, because they depend on the umask.
     closed(&file);
     closed(&sandbox.path(".savoir/data"));
     for args in
@@ -315,7 +315,7 @@ fn user_is_asked_on_a_terminal() {
         ("maybe\nperhaps\nwell\ny\n", 3, 0),
         ("", 3, 0),
         ("maybe\ny\n", 0, 1),
-        // Nothing is left to ask.
+        // There is no question.
         ("", 0, 1),
     ] {
         let Some(run) = on_a_terminal(&sandbox, "approve demo", typed) else { return };
@@ -392,9 +392,9 @@ fn runs_are_listed_and_shown() {
     assert!(ambiguous.stderr.contains("hint: give more of its digits"), "{ambiguous}");
 }
 
-/// A tool that fills the disk on which its record would be.
+/// A tool cannot prevent its own run record by filling the disk.
 #[test]
-fn a_tool_that_fills_the_disk_does_not_get_rid_of_its_record() {
+fn run_is_recorded_even_if_the_tool_fills_the_disk() {
     let sandbox = Sandbox::new();
     let fills = TOOL
         .replace("read_only: true\n", "")
@@ -411,7 +411,7 @@ fn a_tool_that_fills_the_disk_does_not_get_rid_of_its_record() {
     command.current_dir(sandbox.path("")).env("NO_COLOR", "1");
     let run = Transcript::of(command);
     if run.stderr.contains("unshare") || run.stderr.contains("mount") {
-        // No disk can be made here.
+        // The machine cannot mount a small disk.
         return;
     }
     let records = run.json();

@@ -11,7 +11,7 @@ use std::{
 
 use crate::support::{GOOD, Sandbox};
 
-/// Waits for the end of a process that may hang, and ends it then.
+/// Waits until a process ends; kills it if it hangs.
 fn wait(child: &mut Child) -> Option<ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(20) {
@@ -25,7 +25,7 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// Checks `bytes` as one of two skills; the other must still be seen.
+/// Checks `bytes` as one of two skills. The other skill must still be checked.
 fn codes_of(bytes: &[u8]) -> Vec<String> {
     let sandbox = Sandbox::new();
     sandbox.write("skills/bad/SKILL.md", bytes);
@@ -76,7 +76,7 @@ fn huge_files_are_rejected_without_reading() {
 }
 
 #[test]
-fn markdown_that_is_quadratic_elsewhere() {
+fn pathological_markdown_is_checked_fast() {
     let mut text = String::from("---\nname: bad\ndescription: Shows it. Use when testing.\n---\n");
     text.push_str(&">".repeat(100_000));
     text.push_str("\n\n");
@@ -92,7 +92,7 @@ fn markdown_that_is_quadratic_elsewhere() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_file() {
+fn folder_named_like_the_skill_file_is_rejected() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path("skills/odd/SKILL.md")).expect("folder");
     sandbox.write("skills/demo/SKILL.md", GOOD);
@@ -175,7 +175,7 @@ fn closed_output_pipe_is_not_an_error() {
         let mut stdout = child.stdout.take().expect("standard output");
         stdout.read_exact(&mut some).expect("some output");
         drop(stdout);
-        // A pipe that is full would keep it from ending, too.
+        // The output must be read, because a full pipe would block the process.
         let mut stderr = child.stderr.take().expect("standard error");
         let errors = thread::spawn(move || {
             let mut text = String::new();
@@ -190,7 +190,7 @@ fn closed_output_pipe_is_not_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_the_place_of_the_file() {
+fn pipe_named_like_the_skill_file_is_rejected() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path("skills/odd")).expect("folder");
     let pipe = sandbox.path("skills/odd/SKILL.md");
@@ -220,7 +220,7 @@ fn a_pipe_in_the_place_of_the_file() {
 fn an_input_from_the_command_line_is_not_printed_raw() {
     let sandbox = Sandbox::with_examples();
     let args = ["render", "examples/article-summary", "--input", "\u{1b}[2Jodd=x"];
-    // Colours are escape sequences of our own; what was typed must not become one.
+    // Colours are escape sequences, but typed text must not become one.
     for forced in [false, true] {
         let mut command = sandbox.command(&args);
         if forced {

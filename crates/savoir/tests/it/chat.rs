@@ -1,4 +1,4 @@
-//! Tests `savoir chat` with models that are reached over HTTP.
+//! Tests `savoir chat` with model providers over HTTP.
 
 use std::{
     fs,
@@ -50,7 +50,7 @@ fn events(run: &Transcript) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// What the model read of its calls, as the last question has it.
+/// The results of the model's calls, as contained in its last request.
 fn read_by_model(provider: &Provider) -> Vec<String> {
     let questions = provider.questions();
     let messages =
@@ -245,7 +245,7 @@ fn interrupt_ends_the_answer() {
     assert!(said.contains("error: the answer was stopped"), "{said}");
 }
 
-/// A project whose model runs an endless command, and the running `savoir chat`.
+/// A project whose model starts an endless command, and the running `savoir chat`.
 fn busy(sandbox: &Sandbox) -> (Provider, Child) {
     let calls: &[_] = &[("run_command", r#"{"command": "touch begun; sleep 60"}"#)];
     let provider = Provider::new(ProviderBehavior::Calls(calls, &["Done."]));
@@ -275,11 +275,11 @@ fn names(sandbox: &Sandbox) -> Vec<String> {
 }
 
 fn can_run() -> bool {
-    let is_held = savoir_sandbox::SandboxSupport::detect().sandbox.is_available();
-    if !is_held {
+    let has_sandbox = savoir_sandbox::SandboxSupport::detect().sandbox.is_available();
+    if !has_sandbox {
         skipped("this machine has no sandbox");
     }
-    is_held
+    has_sandbox
 }
 
 fn signal(child: &Child, name: &str) {
@@ -298,12 +298,12 @@ fn terminating_chat_leaves_no_processes() {
         let (_provider, child) = busy(&sandbox);
         assert_eq!(names(&sandbox), before, "nothing is made");
         signal(&child, name);
-        let told = Instant::now();
+        let document = Instant::now();
         let output = child.wait_with_output().expect("an end");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{name}: {said}");
         assert!(said.contains("error: the answer was stopped"), "{name}: {said}");
-        assert!(told.elapsed() < Duration::from_secs(10), "{name}: {:?}", told.elapsed());
+        assert!(document.elapsed() < Duration::from_secs(10), "{name}: {:?}", document.elapsed());
         assert_eq!(names(&sandbox), before, "{name}");
     }
 }
@@ -344,7 +344,8 @@ fn piped_question_cannot_approve_tools() {
 #[test]
 fn skill_runs_in_a_fork() {
     let sandbox = project();
-    // The questions of both histories are answered by how many calls each has behind it.
+    // The provider chooses its answer by the number of earlier calls in the history, which differs
+    // for the fork.
     let provider = Provider::new(ProviderBehavior::Calls(
         &[("use_skill", r#"{"name": "apart"}"#)],
         &["Well."],
@@ -357,10 +358,10 @@ fn skill_runs_in_a_fork() {
     assert!(apart.starts_with("Carry out the skill `apart`."), "{apart}");
     let within = read_by_model(&provider);
     assert!(within[0].contains("\"result\":\"Well.\""), "{within:?}");
-    let told = questions[2]["messages"].to_string();
+    let document = questions[2]["messages"].to_string();
     assert!(
-        told.contains("This skill is meant for a sub-agent"),
-        "no history within a history: {told}"
+        document.contains("This skill is meant for a sub-agent"),
+        "no history within a history: {document}"
     );
 }
 
@@ -393,13 +394,13 @@ fn scripted_model_uses_a_skill() {
         });
         assert_eq!(run.code, 0, "{name}: {run}");
         let events = events(&run);
-        let told: Vec<(Option<&str>, Option<&str>)> = events
+        let document: Vec<(Option<&str>, Option<&str>)> = events
             .iter()
             .filter(|event| event["data"]["type"] == "tool" && event["data"]["status"] != "start")
             .map(|event| (event["data"]["tool"].as_str(), event["data"]["status"].as_str()))
             .collect();
         assert_eq!(
-            told,
+            document,
             [
                 (Some("use_skill"), Some("complete")),
                 (Some("read_file"), Some("complete")),
@@ -414,10 +415,10 @@ fn scripted_model_uses_a_skill() {
 }
 
 #[test]
-fn a_real_model_is_asked_with_tools_and_ends() {
+fn real_model_answers_a_request_with_tools() {
     let Some(model) = service("SAVOIR_TEST_MODEL", "a real model") else { return };
     let sandbox = project();
-    // It may never come to an end by itself.
+    // A real model may never finish by itself, so the budget is small.
     let words = ["--json", "--budget", "3000", "--once", "Use the skill reader."];
     let run = chat(&sandbox, &words, |command| {
         command.env("OPENAI_BASE_URL", &model).env("OPENAI_API_KEY", "none");
@@ -425,7 +426,7 @@ fn a_real_model_is_asked_with_tools_and_ends() {
     });
     let events = events(&run);
     let last = events.last().expect("events");
-    // What such a small model says is its own affair; how a turn ends is ours.
+    // The answer of such a small model varies; only the end of the turn is checked.
     assert_eq!(last["event"], "done", "{run}");
     let expected = if run.code == 0 { json!("success") } else { json!("error") };
     assert_eq!(last["data"]["status"], expected, "{run}");

@@ -1,5 +1,5 @@
-//! Tests third-party clients and real models with `savoir serve` in between. Only the format of
-//! model answers is checked.
+//! Tests third-party clients and real models with `savoir serve` between them. Only the format of
+//! the model's answers is checked.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const SKILL: &str = "---\nname: hello\ndescription: Says hello. Use when someone comes.\nmodel:\n  temperature: 0\n  max_tokens: 12\n---\n\nSay hello.\n";
 
-/// Runs a skill through the server with a real client; gives the events.
+/// Runs a skill through the server with a third-party client; returns the events.
 fn run(program: &str, change: impl Fn(&mut Command)) -> Vec<Value> {
     let sandbox = Sandbox::new();
     let server = TestServer::start_with(&sandbox, &[], |command| {
@@ -30,7 +30,7 @@ fn run(program: &str, change: impl Fn(&mut Command)) -> Vec<Value> {
     let events: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
 
-    // The same skill in the terminal is the same run.
+    // The same skill in the terminal has the same events.
     let mut command = sandbox.command(&["run", "hello", "--json"]);
     change(command.env("NO_PROXY", "127.0.0.1"));
     let output = command.output().expect("savoir runs");
@@ -42,12 +42,12 @@ fn run(program: &str, change: impl Fn(&mut Command)) -> Vec<Value> {
     events
 }
 
-/// The events are those of a run that went well, in their order.
+/// Checks that the events are those of a successful run, in the right order.
 fn check(events: &[Value]) {
     let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
     let tokens = names.iter().filter(|name| **name == "token").count();
     assert!(tokens > 0, "{events:?}");
-    // The skill limits the answer, and a model that had more to say is reported.
+    // The skill limits the answer's length, which causes a warning if the model had more to say.
     let names: Vec<&str> = names.into_iter().filter(|name| *name != "warning").collect();
     let expected = [vec!["thought"; 5], vec!["token"; tokens], vec!["done"]].concat();
     assert_eq!(names, expected, "{events:?}");
@@ -58,7 +58,7 @@ fn check(events: &[Value]) {
 }
 
 #[test]
-fn the_model_server_is_one() {
+fn test_model_server_speaks_chat_completions() {
     let Some(program) = service("SAVOIR_TEST_PYTHON", "the client of OpenAI") else { return };
     let Some(model) = service("SAVOIR_TEST_MODEL", "a real model") else { return };
     let output = python(&program, "openai_stream.py", &[&model]);

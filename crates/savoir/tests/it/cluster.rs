@@ -15,7 +15,7 @@ use crate::{
 
 const NO_RATE_LIMIT: [&str; 2] = ["--rate-limit", "off"];
 
-/// Makes an account over HTTP; gives its token.
+/// Creates an account over HTTP; returns its token.
 pub(crate) fn register(server: &TestServer, email: &str) -> String {
     let body = json!({"email": email, "password": "secret-word"});
     let answer = server.ask("POST", "/api/v1/auth/register", "", Some(&body));
@@ -67,7 +67,7 @@ fn runs_are_counted_together() {
     let statuses: Vec<u16> = (0..14).map(|number| run(number, &token)).collect();
     assert_eq!(statuses, [[200; 10].as_slice(), &[429; 4]].concat());
 
-    // Asked at once, too.
+    // The same for concurrent requests.
     let token = register(&two, "bob@example.com");
     let good = thread::scope(|scope| {
         let (run, token) = (&run, &token);
@@ -191,7 +191,7 @@ fn run_continues_on_another_server_after_a_kill() {
     let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
     let path = format!("/api/v1/workflows/executions/{}", id.expect("an id"));
     let resume = format!("{path}/resume");
-    // While its server runs, no other server takes the run.
+    // While its server runs, no other server can take over the run.
     assert_eq!(two.ask("POST", &resume, &token, None).status, 409);
     one.signal("-KILL");
     let died = Instant::now();
@@ -209,12 +209,13 @@ fn run_continues_on_another_server_after_a_kill() {
         assert!(died.elapsed() < Duration::from_secs(6), "the lease does not end");
         thread::sleep(Duration::from_millis(500));
     };
-    // What a model call used can be reported before the events that wait to be sent.
-    let told = events(&answer.body).into_iter().filter(|event| event["event"] != "usage");
-    let told: Vec<Value> = told.collect();
-    assert_eq!(told[0]["event"], "workflow_start");
-    assert_eq!(told[0]["data"]["resumed"], true);
-    let begun: Vec<&Value> = told
+    // The usage of a model call may be reported before earlier events, so these events are left
+    // out.
+    let output = events(&answer.body).into_iter().filter(|event| event["event"] != "usage");
+    let output: Vec<Value> = output.collect();
+    assert_eq!(output[0]["event"], "workflow_start");
+    assert_eq!(output[0]["data"]["resumed"], true);
+    let begun: Vec<&Value> = output
         .iter()
         .filter(|event| event["event"] == "node_start")
         .map(|event| &event["data"]["node_id"])
@@ -251,7 +252,7 @@ fn lost_connections_are_reopened() {
     let server = run_env.server(&NO_RATE_LIMIT, None);
     let token = register(&server, "ada@example.com");
     for pause in [0, 2500] {
-        // Several connections are in use.
+        // Opens several database connections.
         thread::scope(|scope| {
             for _ in 0..8 {
                 let (address, token) = (&server.address, &token);
@@ -270,8 +271,8 @@ fn lost_connections_are_reopened() {
             failed += u32::from(status == 503);
         }
         assert!(cut.elapsed() < Duration::from_secs(10));
-        // One that was idle for a while is tried before it is used; those who work in the background
-        // may have used some just now.
+        // Connections that were idle for a while are tested before use. Background tasks may have
+        // used some just now, which are not tested.
         let most = if pause == 0 { 16 } else { 6 };
         assert!(failed <= most, "{failed} requests failed after {pause} ms");
         let body = json!({"name": "w"});
@@ -289,7 +290,7 @@ fn unreachable_bucket_is_reported_without_partial_writes() {
     let base = ok(&base)["id"].as_str().expect("an id").to_owned();
     let skill = json!({"name": "greeter", "content": greeter("Say hello.")});
     let files = format!("/api/v1/knowledge/{base}");
-    assert_eq!(server.ask("GET", "/ready", "", None).status, 200);
+    ready(&server, 200);
 
     run_env.line.cut(true);
     let answer = ready(&server, 503);
@@ -302,7 +303,7 @@ fn unreachable_bucket_is_reported_without_partial_writes() {
     assert_eq!(made.json(), json!({"detail": detail}));
     assert!(made.head.contains("\nx-request-id: "), "{}", made.head);
     let listed = server.ask("GET", "/api/v1/skills", &token, None);
-    assert_eq!((listed.status, &listed.json()["detail"]), (500, &json!("Failed to list skills")));
+    assert_eq!((listed.status, &listed.json()["detail"]), (503, &json!(detail)));
     let answer = upload(&server, &format!("{files}/upload"), &token, "a.md", "Some words.");
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("\r\nx-request-id: "), "{answer}");
@@ -316,7 +317,7 @@ fn unreachable_bucket_is_reported_without_partial_writes() {
     assert_eq!(made.status, 201, "{}", made.body);
 }
 
-/// Whether a server is ready is tried every other second.
+/// Waits until `/ready` has this status.
 fn ready(server: &TestServer, status: u16) -> HttpResponse {
     let began = Instant::now();
     loop {
@@ -329,7 +330,7 @@ fn ready(server: &TestServer, status: u16) -> HttpResponse {
     }
 }
 
-/// Asks the same of several servers at once; gives the statuses, the smallest first.
+/// Sends the same request to several servers at the same time; returns the sorted statuses.
 fn send_concurrently(
     servers: [&TestServer; 2],
     path: &str,
@@ -384,7 +385,7 @@ fn of_concurrent_writes_one_wins() {
             [201, 409, 409, 409, 409, 409, 409, 409]
         );
     }
-    // Once: a client that finds more known addresses has to wait.
+    // Only once, because a client that registers several existing addresses has to wait.
     let body = json!({"email": "bob@example.com", "password": "secret-word"});
     assert_eq!(
         send_concurrently([&two, &three], "/api/v1/auth/register", "", Some(&body)),

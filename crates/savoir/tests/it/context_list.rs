@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Sandbox, Transcript};
 
-/// A machine with skills for two agents.
+/// A home with skills for two agents.
 fn test_env(skills: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::new();
     for folder in ["home", "project/.git"] {
@@ -44,6 +44,19 @@ fn a_preamble_has_a_line_for_each_skill() {
 }
 
 #[test]
+fn hidden_skills_are_named_and_a_harmless_misspelling_hides_nothing() {
+    let issue = (".claude/skills/issue", "description: Files issues.\nuser_invocable: true");
+    let sandbox = test_env(&[SKILLS[2], issue]);
+    let all = run(&sandbox, &["context", "show"]);
+    assert_eq!(all.stdout, "- issue: Files issues.\n", "{all}");
+    assert!(all.stderr.contains("deploy is hidden from models"), "{all}");
+    let json = run(&sandbox, &["context", "show", "--json"]).json();
+    assert_eq!(json["hidden"][0]["name"], "deploy", "{json}");
+    let check = run(&sandbox, &["check", ".claude/skills/issue"]);
+    assert!(check.stdout.contains("did you mean `user-invocable`?"), "{check}");
+}
+
+#[test]
 fn skills_that_codex_brings_are_listed_for_codex_only() {
     let sandbox = test_env(&SKILLS[3..]);
     let text = "---\nname: imagegen\ndescription: Makes images.\n---\nDo it.\n";
@@ -70,9 +83,10 @@ fn recently_used_skills_come_first() {
     let sandbox = test_env(&SKILLS);
     let used = r#"{"format":1,"skills":{"pdf":{"last":1700000000,"times":1},"gone":{"last":1700000009,"times":1}}}"#;
     sandbox.write("home/.local/share/savoir/skills/usage.json", used);
-    let told = run(&sandbox, &["preamble", "--json"]).json();
-    let names: Vec<_> = told["shown"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["pdf", "mail", "report"], "{told}");
+    let output = run(&sandbox, &["preamble", "--json"]).json();
+    let names: Vec<_> =
+        output["shown"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["pdf", "mail", "report"], "{output}");
 }
 
 #[test]
@@ -85,12 +99,13 @@ fn cut_skills_are_listed_in_json() {
     let skills: Vec<(&str, &str)> =
         skills.iter().map(|(place, head)| (place.as_str(), head.as_str())).collect();
     let sandbox = test_env(&skills);
-    let told = run(&sandbox, &["preamble", "--budget", "200", "--pin", "s29", "--json"]).json();
-    assert_eq!(told["shown"][0]["name"], "s29");
-    assert!(told["tokens"].as_u64().unwrap() <= 200, "{told}");
-    let (shown, left) = (told["shown"].as_array().unwrap(), told["left_out"].as_array().unwrap());
+    let output = run(&sandbox, &["preamble", "--budget", "200", "--pin", "s29", "--json"]).json();
+    assert_eq!(output["shown"][0]["name"], "s29");
+    assert!(output["tokens"].as_u64().unwrap() <= 200, "{output}");
+    let (shown, left) =
+        (output["shown"].as_array().unwrap(), output["left_out"].as_array().unwrap());
     assert_eq!(shown.len() + left.len(), 30);
-    assert!(!left.is_empty() && shown.iter().all(|one| one["truncated"] == true), "{told}");
+    assert!(!left.is_empty() && shown.iter().all(|one| one["truncated"] == true), "{output}");
 }
 
 #[test]
@@ -104,9 +119,9 @@ fn simulation_lists_hidden_skills() {
         let run = run(&sandbox, &all);
         (run.code, run.json())
     };
-    let (code, told) = seen(&[]);
-    assert_eq!((code, &told["budget"]), (0, &serde_json::json!(2000)));
-    assert!(told["rules"][0]["source"].is_string(), "{told}");
+    let (code, output) = seen(&[]);
+    assert_eq!((code, &output["budget"]), (0, &serde_json::json!(2000)));
+    assert!(output["rules"][0]["source"].is_string(), "{output}");
     assert_eq!(seen(&["--check", "report", "mail"]).0, 0);
     assert_eq!(seen(&["--check", "report", "deploy"]).0, 1);
     assert_eq!(seen(&["--check", "nobody"]).0, 1);
@@ -118,7 +133,7 @@ fn simulation_lists_hidden_skills() {
 
 #[test]
 fn simulation_without_a_skill_lists_what_changes() {
-    // More descriptions than fit into the list.
+    // The descriptions do not fit into the list.
     let skills: Vec<(String, String)> = (0..40)
         .map(|n| {
             (format!(".claude/skills/s{n:02}"), format!("description: {}", "word ".repeat(60)))
@@ -130,8 +145,8 @@ fn simulation_without_a_skill_lists_what_changes() {
     let simulate = ["simulate", "--agent", "claude-code", "--json"];
     let now = run(&sandbox, &simulate).json();
     assert!(now.get("difference").is_none(), "{now}");
-    let visible = |told: &serde_json::Value| {
-        told["skills"]
+    let visible = |output: &serde_json::Value| {
+        output["skills"]
             .as_array()
             .unwrap()
             .iter()
@@ -155,15 +170,16 @@ fn simulation_without_a_skill_lists_what_changes() {
     assert!(wrong.stderr.contains("savoir list"), "{wrong}");
 }
 
-/// What a simulation says of each skill: whether it is seen, and its line or why not.
+/// The result of a simulation for each skill: its name, whether it is visible, and its line or the
+/// reason.
 fn visible_skills(sandbox: &Sandbox, agent: &str) -> Vec<(String, bool, String)> {
-    let told = run(sandbox, &["simulate", "--agent", agent, "--json"]).json();
+    let output = run(sandbox, &["simulate", "--agent", agent, "--json"]).json();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let one = |sight: &serde_json::Value| {
         let seen = sight["visible"] == true;
         (text(&sight["name"]), seen, text(&sight[if seen { "line" } else { "why" }]))
     };
-    told["skills"].as_array().expect("skills").iter().map(one).collect()
+    output["skills"].as_array().expect("skills").iter().map(one).collect()
 }
 
 fn visibility_of<'a>(sights: &'a [(String, bool, String)], name: &str) -> (bool, &'a str) {
@@ -244,7 +260,7 @@ fn codex_has_its_own_rules() {
     let twins = codex.iter().filter(|(name, seen, _)| name == "twice" && *seen).count();
     assert_eq!(twins, 2, "{codex:?}");
     let (seen, line) = visibility_of(&codex, "long");
-    // The path of the file may have the letter, too.
+    // The path of the file may contain the character, too.
     let text = line.split(" (file: ").next().unwrap_or_default();
     assert!(seen && text.ends_with("x...") && text.matches('x').count() == 1021, "{line}");
 
@@ -258,10 +274,10 @@ fn a_preamble_never_has_more_than_its_budget() {
     let sandbox = test_env(&SKILLS);
     for budget in [0, 1, 12, 13, 20] {
         let words = budget.to_string();
-        let told = run(&sandbox, &["preamble", "--budget", &words, "--json"]).json();
-        assert!(told["tokens"].as_u64().unwrap() <= budget, "{told}");
-        let count = |list: &str| told[list].as_array().unwrap().len();
-        assert_eq!(count("shown") + count("left_out"), 3, "{told}");
+        let output = run(&sandbox, &["preamble", "--budget", &words, "--json"]).json();
+        assert!(output["tokens"].as_u64().unwrap() <= budget, "{output}");
+        let count = |list: &str| output[list].as_array().unwrap().len();
+        assert_eq!(count("shown") + count("left_out"), 3, "{output}");
     }
     assert_eq!(run(&sandbox, &["preamble", "--budget", "0"]).stdout, "");
 }
@@ -275,15 +291,15 @@ fn invalid_skills_are_reported() {
         (".claude/skills/garbage", "description: [\n  }"),
         (".claude/skills/quiet", "description: Quiet.\ndisable-model-invocation: true"),
     ]);
-    let told = run(&sandbox, &["preamble", "--json"]).json();
+    let output = run(&sandbox, &["preamble", "--json"]).json();
     let names = |list: &str| -> Vec<String> {
-        let all = told[list].as_array().unwrap().iter();
+        let all = output[list].as_array().unwrap().iter();
         all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names("shown"), ["short", "texts"], "{told}");
-    assert_eq!(told["shown"][0]["line"], "- short: Has a short version.");
-    assert_eq!(names("unusable"), ["garbage", "tools"], "{told}");
-    for one in told["unusable"].as_array().unwrap() {
+    assert_eq!(names("shown"), ["short", "texts"], "{output}");
+    assert_eq!(output["shown"][0]["line"], "- short: Has a short version.");
+    assert_eq!(names("unusable"), ["garbage", "tools"], "{output}");
+    for one in output["unusable"].as_array().unwrap() {
         assert!(one["reason"].as_str().unwrap().len() > 10, "{one}");
     }
     let shown = run(&sandbox, &["preamble"]);

@@ -1,4 +1,4 @@
-//! Tests sentences of the specifications of gibb.eri.sh, skillrt and GAIA that no other module covers.
+//! Tests requirements of gibb.eri.sh, skillrt and GAIA that no other module covers.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ impl TestEnv {
         self.0.run_as("home", "project", args)
     }
 
-    /// A skill of gibb.eri.sh in the folder of the user.
+    /// Writes a gibb.eri.sh skill of the user.
     fn gibberish(&self, name: &str, fields: &str, command: &str) {
         let text = format!(
             "---\nname: {name}\nversion: 1.0.0\n{fields}---\n\n### {name}_it\n\nDo it.\n\n\
@@ -30,7 +30,7 @@ impl TestEnv {
         self.0.write(&format!("home/.config/gibberish/skills/{name}/SKILL.md"), text);
     }
 
-    /// A skill of skillrt in the project.
+    /// Writes a skillrt skill of the project.
     fn skillrt(&self, name: &str, fields: &str, body: &str) {
         let text = format!(
             "---\nname: {name}\nversion: 0.1.0\ndescription: Does {name}.\n{fields}---\n{body}\n"

@@ -13,7 +13,7 @@ fn examples() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(repository().join("examples"))
         .expect("examples")
         .map(|entry| entry.expect("entry"))
-        // Beside the skills lie workflows.
+        // The examples also contain workflows.
         .filter(|entry| entry.path().join("SKILL.md").exists())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
@@ -101,4 +101,40 @@ fn unreadable_skills_are_not_converted() {
     let run = sandbox.run(&["convert", "demo", "--to", "codex", "-o", "out"]);
     assert_eq!(run.code, 1, "{run}");
     assert!(!sandbox.path("out").exists());
+}
+
+#[test]
+fn converting_back_removes_the_added_file_and_keeps_an_edited_one() {
+    let sandbox = Sandbox::with_examples();
+    let convert = |from: &str, to: &str, out: &str| {
+        let run = sandbox.run(&["convert", from, "--to", to, "-o", out]);
+        assert_eq!(run.code, 0, "{run}");
+        run
+    };
+    convert("examples/fix-issue", "codex", "codex");
+    convert("codex", "claude-code", "back");
+    let names = |folder: &str| {
+        let mut names: Vec<_> = fs::read_dir(sandbox.path(folder))
+            .unwrap()
+            .map(|one| one.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("back"), names("examples/fix-issue"));
+    sandbox.write("codex/agents/openai.yaml", "interface: {}\n");
+    let run = convert("codex", "claude-code", "edited");
+    assert!(run.stdout.contains("agents/openai.yaml: it stays"), "{run}");
+    assert_eq!(sandbox.read("edited/agents/openai.yaml"), "interface: {}\n");
+}
+
+#[test]
+fn repairs_of_the_input_are_reported() {
+    let sandbox = Sandbox::new();
+    sandbox.write("demo/SKILL.md", "---\nname: demo\ndescription: Use for: x\n---\nDo.\n");
+    let run = sandbox.run(&["convert", "demo", "--to", "codex", "-o", "out", "--report", "json"]);
+    assert!(run.stderr.contains("the input was repaired: line 3"), "{run}");
+    let report = run.json();
+    let repaired = |one: &serde_json::Value| one["field"] == "frontmatter";
+    assert!(report.as_array().unwrap().iter().any(repaired), "{report}");
 }

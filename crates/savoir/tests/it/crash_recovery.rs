@@ -20,12 +20,12 @@ use crate::{
 const ROUNDS: u32 = 3;
 const OPTIONS: [&str; 2] = ["--rate-limit", "off"];
 
-/// What a server said it has.
+/// The writes that a server acknowledged.
 #[derive(Default)]
 struct Acknowledged {
-    /// Names of skills with the number that was acknowledged last.
+    /// Names of skills, each with the last acknowledged number.
     skills: Mutex<Vec<(String, u32)>>,
-    /// Conversations with how many turns were answered to their end.
+    /// Conversations, each with the number of complete turns.
     sessions: Mutex<Vec<(String, usize)>>,
     workflows: Mutex<Vec<String>>,
 }
@@ -46,7 +46,7 @@ fn skill(name: &str, number: u32) -> String {
     format!("---\nname: {name}\ndescription: A skill.\n---\n\n{padding}\nNumber {number}.\n")
 }
 
-/// One that writes until the server is gone.
+/// Writes until the server is killed.
 struct Writer<'a> {
     address: &'a str,
     token: &'a str,
@@ -88,7 +88,7 @@ impl Writer<'_> {
         loop {
             let body = json!({"session_id": id, "message": "What now?"});
             let answer = self.ask("POST", "/api/v1/chat/completions", &body)?;
-            // A stream that was broken off has no `done`.
+            // An interrupted stream has no `done`.
             if answer.body.contains("Chat completed successfully") {
                 let mut sessions = self.acknowledged.sessions.lock().ok()?;
                 sessions.iter_mut().find(|(known, _)| known == id)?.1 += 1;
@@ -97,10 +97,10 @@ impl Writer<'_> {
     }
 
     fn workflows(&self) -> Option<()> {
-        // One person may have 200, and all rounds are by one.
+        // One user can have 200 workflows, and all rounds use the same user.
         for _ in 0..30 {
             let answer = self.ask("POST", "/api/v1/workflows", &json!({"name": "w"}))?;
-            // An answer that was broken off was none.
+            // An interrupted response does not count.
             let made: Value = serde_json::from_str(&answer.body).ok()?;
             let id = made["id"].as_str()?.to_owned();
             self.acknowledged.workflows.lock().ok()?.push(id);
@@ -128,7 +128,7 @@ fn write_and_kill(server: TestServer, token: &str, acknowledged: &Acknowledged, 
     assert_eq!(server.wait().0, None, "it was killed");
 }
 
-/// Everything that was acknowledged is there.
+/// Checks that everything that was acknowledged exists.
 fn check(server: &TestServer, token: &str, acknowledged: &Acknowledged) {
     let get = |path: &str| {
         let answer = server.ask("GET", path, token, None);

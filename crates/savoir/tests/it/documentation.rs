@@ -70,7 +70,7 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
     match words.first().map(String::as_str) {
         Some("savoir") => {
             let run = match args.first() {
-                // The developer's skills and agents must not be used.
+                // These commands must not see the developer's skills and agents.
                 Some(&("list" | "status" | "info" | "which" | "enable" | "disable")) => sandbox
                     .run_as("docs/samples/machine/home", "docs/samples/machine/project", &args),
                 Some(
@@ -89,7 +89,7 @@ fn run(sandbox: &Sandbox, command: &str) -> String {
     }
 }
 
-/// The pages in `docs/`, and these of the root.
+/// The pages in `docs/`, and these pages of the repository's root.
 fn pages(root: &[&str]) -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = root.iter().map(|name| repository().join(name)).collect();
     add_pages(&repository().join("docs"), &mut pages);
@@ -165,7 +165,7 @@ fn anchors(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Why a link of a page leads nowhere, if it does.
+/// The reason why a link of a page is broken; `None` if it works.
 fn broken(page: &Path, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

@@ -92,7 +92,7 @@ pub(crate) fn capable(question: &Value) -> ScriptedReply {
     }
 }
 
-/// Like [`capable`], but its judge answers no verdict.
+/// Like [`capable`], but the judge returns an invalid verdict.
 fn with_rubbish_judge(question: &Value) -> ScriptedReply {
     if is_judge(question) {
         return ScriptedReply::Says("It depends.".to_owned());
@@ -114,7 +114,7 @@ fn a_helpful_skill_passes_the_gate_and_a_second_run_is_free() {
     assert_eq!(results["conclusion"]["invalid_trials"], 0);
     let with = &results["cases"][0]["arms"]["with_skill"][0];
     assert!(with["used_skill"] == true && with["steps"] == 3, "{with}");
-    // The agent never sees the answers.
+    // The agent never sees the evaluation file.
     let asked = provider.questions();
     assert!(asked.iter().all(|question| !question.to_string().contains("evals.json")));
     for file in ["benchmark.json", "report.html", "report.md", "junit.xml", "results.json"] {
@@ -148,7 +148,7 @@ fn recorded_trials_are_graded_again_without_a_model() {
     let words = ["totals", "--replay", "out", "--gate", "uplift>50", "--json"];
     let same = eval(&sandbox, &words, |_| {});
     assert_eq!((same.code, &same.json()["conclusion"]["verdict"]), (0, &json!("pass")), "{same}");
-    // A stricter assertion fails with and without the skill.
+    // A stricter assertion fails both with and without the skill.
     sandbox.write("totals/evals/evals.json", EVALS.replace("\"text\": \"42\"", "\"text\": \"43\""));
     let strict = eval(&sandbox, &words, |_| {});
     let results = strict.json();
@@ -186,7 +186,7 @@ fn trials_that_cannot_be_graded_are_invalid() {
         assert_eq!(run.code, 1, "{run}");
         assert!(run.stdout.contains(reason) && run.stderr.contains("no trial is valid"), "{run}");
     }
-    // A command cannot leave the sandbox: the file of the user is not there.
+    // A command assertion cannot leave the sandbox, so a file of the user does not exist there.
     let secret = sandbox.write("home/secret.txt", "s");
     let sandbox = project(&evals(&format!("test -f {}", secret.display())));
     let provider = Provider::new(ProviderBehavior::Script(capable));
@@ -203,7 +203,7 @@ fn prices_are_differences_between_the_arms_in_every_report() {
     let run = eval(&sandbox, &words, |command| provider.of(command));
     assert_eq!(run.code, 0, "{run}");
     let results: Value = serde_json::from_str(&sandbox.read("out/results.json")).expect("JSON");
-    // The scripted model reports the tokens of the answers that end a trial alone.
+    // The scripted model reports tokens only for final answers.
     let cost = &results["comparisons"][0]["cost"];
     let delta = cost["delta"].as_f64().expect("a cost");
     assert!(cost["arm"]["mean"].as_f64() > Some(0.0), "{run}");
@@ -296,6 +296,13 @@ fn mistakes_are_shown_before_anything_is_paid() {
 }
 
 #[test]
+fn judge_of_another_agent_needs_its_own_model() {
+    let sandbox = project(EVALS);
+    let run = eval(&sandbox, &["totals", "--host", "claude-code", "--model", "opus"], |_| {});
+    assert!(run.code == 2 && run.stderr.contains("--judge PROVIDER:MODEL"), "{run}");
+}
+
+#[test]
 fn signed_results_are_lost_when_the_skill_is_edited() {
     let sandbox = project(EVALS);
     let provider = Provider::new(ProviderBehavior::Script(capable));
@@ -316,7 +323,7 @@ fn signed_results_are_lost_when_the_skill_is_edited() {
     );
     let shown = as_user(&["verify", "./totals"]);
     assert!(shown.stdout.contains("evaluated      pass, uplift +100.0"), "{shown}");
-    // A change of the statement breaks it, a change of the skill loses it.
+    // Changing the statement makes it invalid; changing the skill makes it outdated.
     let file = found["path"].as_str().expect("a path").to_owned();
     let text = sandbox.read(&file);
     let document: Value = serde_json::from_str(&text).expect("JSON");

@@ -1,4 +1,4 @@
-//! Tests that every command rejects the hostile inputs of the shared data with the same error.
+//! Tests that every command rejects the malicious inputs of the shared data with the same error.
 
 use std::{
     ffi::OsString,
@@ -20,17 +20,17 @@ use crate::{
     support::{Sandbox, Transcript},
 };
 
-/// What everybody says: the code of a refusal, or that it is fine.
+/// The expected result, which is the same for every command.
 enum Verdict {
-    /// All refuse it with this code.
+    /// Every command rejects it with this code.
     Refused(&'static str),
-    /// All take it.
+    /// Every command accepts it.
     Taken,
-    /// All take it, and `check` and `publish` warn.
+    /// Every command accepts it; `check` and `publish` warn.
     Flagged(&'static str),
     /// Every command accepts it except `publish`, which requires more.
     TakenButNotPublished(&'static str),
-    /// `check` and `publish` refuse it with this code; it is installed, since agents load it.
+    /// `check` and `publish` reject it with this code; it can be installed, because agents load it.
     Installed(&'static str),
 }
 
@@ -67,7 +67,7 @@ const EXPECTED: [(&str, Verdict); 37] = [
     ("27_yaml_deep.md", Refused("yaml-too-deep")),
     ("28_yaml_dup_keys.md", Refused("duplicate-key")),
     ("29_yaml_tag.md", Refused("wrong-type")),
-    // What follows the first closing fence is text; it has no version.
+    // The text after the first closing fence is the body, so the file has no version.
     ("30_yaml_multi_doc.md", TakenButNotPublished("no_version")),
     ("31_yaml_norway.md", Refused("invalid-version")),
     ("32_merge_key.md", Installed("missing-field")),
@@ -78,12 +78,12 @@ const EXPECTED: [(&str, Verdict); 37] = [
     ("37_ansi_approval.md", Refused("control-character")),
 ];
 
-/// Longer than this is hanging, on any machine.
+/// The time after which a command counts as hanging.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes of memory that a run may have at once, whatever it reads.
+/// Maximum memory of a command, whatever the input is.
 const MAX_MEMORY_BYTES: u64 = 128 << 20;
-/// Runs a program, and writes into a file how many KiB of memory it had at most: of a child alone, which
-/// whoever has read all of the inputs could not tell from their own.
+/// Runs a program, and writes its peak memory in KiB into a file. A separate process is needed,
+/// because the statistics of this one include all earlier children.
 const MEASURE_SCRIPT: &str = "\
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[2:])
@@ -92,7 +92,7 @@ with open(sys.argv[1], 'w') as report:
 sys.exit(code if code >= 0 else 128 - code)
 ";
 
-/// The inputs, made by their generator; nothing where it is not there.
+/// Creates the inputs with their generator; returns `None` if the generator is not available.
 fn inputs(place: &Path) -> Option<PathBuf> {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/badinputs/gen.py");
     let Ok(generator) = shared.canonicalize() else {
@@ -113,7 +113,7 @@ struct Case {
     sandbox: Sandbox,
     path: &'static str,
     file: String,
-    /// The whole archive, if it is one.
+    /// The bytes of the archive, if the input is one.
     bytes: Vec<u8>,
     is_zip: bool,
 }
@@ -142,8 +142,8 @@ impl Case {
         let before = Instant::now();
         let run = Transcript::of(measured(&command, &report));
         assert!(before.elapsed() < COMMAND_TIMEOUT, "{} hangs: {args:?}", self.file);
-        let told = fs::read_to_string(&report).unwrap_or_else(|error| panic!("{error}: {run}"));
-        let peak = told.parse::<u64>().expect("KiB") * 1024;
+        let output = fs::read_to_string(&report).unwrap_or_else(|error| panic!("{error}: {run}"));
+        let peak = output.parse::<u64>().expect("KiB") * 1024;
         assert!(peak < MAX_MEMORY_BYTES, "{}: {args:?} takes {peak} bytes of memory", self.file);
         run
     }
@@ -170,7 +170,7 @@ impl Case {
         self.refusal(&["publish", self.path, "--dry-run", "--json"])
     }
 
-    /// The code of a refusal, which has a sentence, too.
+    /// The error code of a rejection, which must also have a message.
     fn refusal(&self, args: &[&str]) -> (Transcript, Option<String>) {
         let run = self.run(args);
         let error = run.json()["error"].clone();
@@ -184,7 +184,7 @@ impl Case {
         (run, Some(code))
     }
 
-    /// What a registry says.
+    /// The result of a registry.
     fn submitted(&self) -> Option<&'static str> {
         if self.is_zip {
             return Submission::read(&self.bytes, &PublishOptions::default())
@@ -201,8 +201,7 @@ impl Case {
         Submission::read(&bytes, &PublishOptions::default()).err().map(|no| no.code())
     }
 
-    /// What lies in the project, and whatever `savoir` keeps for the person, but for the empty file
-    /// by which several programs wait for each other.
+    /// All files in the project and in the data folders of `savoir`, except the empty lock file.
     fn written(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for folder in ["project", "home"] {
@@ -216,7 +215,7 @@ impl Case {
     }
 }
 
-/// Python itself: what stands for it on the way may take longer than what is measured.
+/// The real Python interpreter, because a wrapper such as pyenv's would distort the measurement.
 fn python() -> &'static str {
     static FOUND: LazyLock<String> = LazyLock::new(|| {
         let asked =
@@ -230,7 +229,7 @@ fn python() -> &'static str {
     &FOUND
 }
 
-/// The same run, with a unique name.
+/// Wraps a command, so that its peak memory is written to `report`.
 fn measured(command: &Command, report: &Path) -> Command {
     let mut outer = Command::new(python());
     outer.args(["-c", MEASURE_SCRIPT]).arg(report).args(["env", "-i"]);
@@ -271,7 +270,7 @@ fn all_commands_reject_hostile_inputs_with_the_same_code() {
                 assert_eq!(run.code, 1, "{file}: {run}");
                 assert_eq!(submitted, Some(*code), "{file}");
                 let (install, installed) = case.installed();
-                // What agents would load is stopped by the scan.
+                // Agents would load it, but the scan blocks it.
                 let refused = [Some(*code), Some("blocked")];
                 assert!(refused.contains(&installed.as_deref()), "{file}: {install}");
                 assert_eq!(case.written(), Vec::<PathBuf>::new(), "{file}: nothing is written");
@@ -293,9 +292,9 @@ fn all_commands_reject_hostile_inputs_with_the_same_code() {
             Flagged(code) => {
                 assert_eq!(submitted, None, "{file}");
                 assert!(warnings.iter().any(|warning| warning == code), "{file}: {run}");
-                let told = published.json()["warnings"].clone();
-                let told = told.as_array().expect("warnings").iter();
-                assert!(told.map(|one| &one["rule"]).any(|rule| rule == code), "{file}");
+                let output = published.json()["warnings"].clone();
+                let output = output.as_array().expect("warnings").iter();
+                assert!(output.map(|one| &one["rule"]).any(|rule| rule == code), "{file}");
             }
             TakenButNotPublished(code) => assert_eq!(submitted, Some(*code), "{file}"),
             Refused(_) | Installed(_) => {}
@@ -303,7 +302,8 @@ fn all_commands_reject_hostile_inputs_with_the_same_code() {
     }
 }
 
-/// Some of the inputs lack fields, too. With these, what is hostile is all that is left.
+/// Some inputs also lack required fields. Here the fields are added, so that only the malicious
+/// part remains.
 #[test]
 fn hostile_inputs_cover_enough_cases() {
     let place = tempfile::tempdir().expect("a folder");
@@ -313,7 +313,7 @@ fn hostile_inputs_cover_enough_cases() {
     for (file, more, verdict) in [
         ("30_yaml_multi_doc.md", "version: 1.0.0\n", Taken),
         ("35_md_nest.md", fields, Taken),
-        // The scan reports it where the rules are not checked.
+        // The scan reports it in commands that do not check the rules.
         ("36_hidden_text.md", fields, Refused("blocked")),
     ] {
         let text = String::from_utf8(fs::read(inputs.join(file)).expect(file)).expect("a text");
@@ -328,7 +328,8 @@ fn hostile_inputs_cover_enough_cases() {
             assert_eq!(case.checked().0.code, 0, "{file}");
         }
     }
-    // Merged permissions are shown like others, and are not published: other readers miss them.
+    // Merged permissions are shown like others, but cannot be published, because other parsers do
+    // not see them.
     let text =
         String::from_utf8(fs::read(inputs.join("32_merge_key.md")).expect("it")).expect("a text");
     let case =
@@ -339,7 +340,7 @@ fn hostile_inputs_cover_enough_cases() {
     assert!(case.submitted().is_some(), "it is not published");
 }
 
-/// What a program reads of a refusal.
+/// The JSON of a rejection.
 #[test]
 fn rejections_as_json_are_complete() {
     let case = Case::new(

@@ -5,6 +5,7 @@ mod bad_sources;
 mod consent;
 mod copies;
 mod counted_versions;
+mod everyday;
 mod git;
 mod hints;
 mod offline;
@@ -34,7 +35,7 @@ impl TestEnv {
         self.sandbox.run_as("home", "project", args)
     }
 
-    /// Runs it, and expects that it ends well.
+    /// Runs a command that must succeed.
     fn run_ok(&self, args: &[&str]) -> Transcript {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran}");
@@ -45,7 +46,7 @@ impl TestEnv {
         self.declared(folder, version, "", body);
     }
 
-    /// A skill with more in its head.
+    /// Writes a skill with additional frontmatter.
     fn declared(&self, folder: &str, version: &str, head: &str, body: &str) {
         let name = folder.rsplit('/').next().expect("a name");
         let text = format!(
@@ -63,7 +64,7 @@ impl TestEnv {
         self.sandbox.read(path)
     }
 
-    /// A project with `pdf` installed from a folder.
+    /// Creates a project with `pdf` installed from a folder.
     fn with_pdf() -> Self {
         let test_env = Self::new();
         test_env.skill("elsewhere/pdf", "1.0.0", "one\ntwo\nthree\nfour\nfive");
@@ -124,21 +125,21 @@ fn install_prints_json() {
         test_env.run_ok(&["install", "../elsewhere/pdf", "--allow-experimental", "--dry-run"]);
     assert!(shown.stdout.starts_with("nothing was changed"), "{shown}");
     let dry = ["install", "../elsewhere/pdf", "--json", "--allow-experimental", "--dry-run"];
-    let told = test_env.run_ok(&dry).json();
-    assert_eq!((&told["done"], test_env.has("project/savoir.lock")), (&false.into(), false));
-    let told = test_env.run_ok(&dry[..4]).json();
-    assert_eq!(told["done"], true);
-    assert_eq!(told["changes"][0]["change"], "new");
-    assert_eq!(told["changes"][0]["agents"][0], "claude-code");
-    assert_eq!(told["skills"][0]["tier"], "experimental");
+    let output = test_env.run_ok(&dry).json();
+    assert_eq!((&output["done"], test_env.has("project/savoir.lock")), (&false.into(), false));
+    let output = test_env.run_ok(&dry[..4]).json();
+    assert_eq!(output["done"], true);
+    assert_eq!(output["changes"][0]["change"], "new");
+    assert_eq!(output["changes"][0]["agents"][0], "claude-code");
+    assert_eq!(output["skills"][0]["tier"], "experimental");
     assert_eq!(test_env.run_ok(&["verify", "--json"]).json()["ok"], true);
     assert_eq!(test_env.run_ok(&["sync", "--check", "--json"]).json()["in_sync"], true);
-    let told = test_env.run_ok(&["remove", "pdf", "--json"]).json();
-    assert_eq!(told["changes"][0]["change"], "removed");
+    let output = test_env.run_ok(&["remove", "pdf", "--json"]).json();
+    assert_eq!(output["changes"][0]["change"], "removed");
 }
 
 #[test]
-fn of_several_skills_some_are_chosen() {
+fn some_of_several_skills_can_be_selected() {
     let test_env = TestEnv::new();
     for name in ["pdf", "notes", "mail"] {
         test_env.skill(&format!("elsewhere/skills/{name}"), "1.0.0", "Do it.");
@@ -257,8 +258,8 @@ fn sync_installs_what_the_lock_pins() {
     fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
     let differs = test_env.run(&["sync", "--check"]);
     assert_eq!((differs.code, test_env.has(PDF)), (1, false), "{differs}");
-    let mended = test_env.run_ok(&["sync", "--frozen"]);
-    assert_eq!(mended.stdout, ".claude/skills/pdf is installed\n");
+    let repaired = test_env.run_ok(&["sync", "--frozen"]);
+    assert_eq!(repaired.stdout, ".claude/skills/pdf is installed\n");
     assert!(test_env.has(PDF));
     // Edits are kept and reported.
     test_env.sandbox.write(PDF, GOOD);
@@ -365,7 +366,7 @@ fn wrong_signature_is_not_installed() {
     let refused = test_env.run(&install);
     assert!(refused.code == 3 && refused.stderr.contains("is not what was signed"), "{refused}");
     assert!(!test_env.has(PDF));
-    // Without a signature it is unsigned, and an update says so.
+    // The new version has no signature, and the update warns about it.
     test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
     test_env.run_ok(&install);
     test_env.skill("elsewhere/pdf", "1.1.0", "Read more.");
@@ -412,13 +413,18 @@ fn updates_merge_with_edits() {
     let status = test_env.run_ok(&["status"]);
     assert!(status.stdout.contains("pdf (1.1.0)"), "{status}");
     assert_eq!(test_env.read(PDF), edited, "looking changes nothing");
+    let json = test_env.run_ok(&["update", "pdf", "--diff", "--dry-run", "--json"]);
+    assert!(json.stdout.contains(r"\n+five and a half\n"), "{json}");
+    assert!(!json.stdout.contains("u001b"), "no colour codes: {json}");
     let shown = test_env.run_ok(&["update", "pdf", "--diff"]);
-    assert!(shown.stderr.contains("+five and a half"), "{shown}");
+    assert!(shown.stderr.contains("+five and a half") && shown.stderr.contains("--yes"), "{shown}");
+    assert_eq!(test_env.read(PDF), edited, "a script sees the changes first");
+    test_env.run_ok(&["update", "pdf", "--diff", "--yes"]);
     let merged = test_env.read(PDF);
     assert!(merged.contains("one, by me") && merged.contains("five and a half"), "{merged}");
     test_env.run_ok(&["undo"]);
     assert_eq!(test_env.read(PDF), edited);
-    // The same line on both sides is for a person to decide.
+    // A change of the same line on both sides is a conflict, which the user must resolve.
     test_env.skill("elsewhere/pdf", "1.2.0", "one, by them\ntwo\nthree\nfour\nfive");
     let conflict = test_env.run(&["update", "--all"]);
     assert_eq!(conflict.code, 1, "{conflict}");
@@ -439,7 +445,7 @@ fn dependencies_are_updated() {
     test_env.declared("elsewhere/s/paper", "1.1.0", "", "Fold it twice.");
     let updated = test_env.run_ok(&["update", "--all"]);
     assert!(updated.stdout.contains("`paper` goes from 1.0.0 to 1.1.0"), "{updated}");
-    // A new version may need what was not needed before.
+    // A new version may have new dependencies.
     let more = "runtime: {type: markdown-skill}\ndependencies:\n  skills: [\"paper@^1.0\", \"ink@^1.0\"]\n";
     test_env.declared("elsewhere/s/pdf", "1.1.0", more, "Read it.");
     test_env.declared("elsewhere/s/ink", "1.0.0", "", "Spill it.");
@@ -478,7 +484,7 @@ fn a_skill_of_an_agent_is_adopted_and_not_installed() {
     assert!(test_env.run_ok(&["list", "--long"]).stdout.contains("savoir"));
     let again = test_env.run(&["adopt", "pdf"]);
     assert_eq!(again.code, 2, "{again}");
-    // The folder belongs to the user and is kept.
+    // The user edited the folder, so it is kept.
     test_env.sandbox.write(PDF, before.replace("Read it.", "Read it well."));
     assert_eq!(test_env.run_ok(&["update", "--all"]).stdout, "nothing to do\n");
     let removed = test_env.run_ok(&["remove", "pdf"]);
@@ -503,7 +509,7 @@ fn new_permissions_need_consent() {
     assert_eq!(refused.code, 3, "{refused}");
     assert!(refused.stderr.contains("wants the tool `Bash`"), "{refused}");
     assert!(refused.stderr.contains("--accept Bash"), "{refused}");
-    // Requesting it again does not bypass the check.
+    // Running the command again does not bypass the check.
     let again = test_env.run(&["install", "../elsewhere/pdf", "--allow-experimental", "--force"]);
     assert_eq!(again.code, 3, "{again}");
     assert_eq!(test_env.read(PDF), before);

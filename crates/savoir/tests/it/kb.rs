@@ -81,7 +81,7 @@ fn a_name_means_one_document() {
     assert_eq!(changed[0]["change"], "replaced", "{changed}");
     assert_eq!((listed(), found("refunds"), found("days")), (vec!["completed".into()], 1, 0));
 
-    // What cannot be read does not take the place of what could.
+    // An unreadable new version does not replace a readable document.
     sandbox.write("returns.md", b"\xff\xfe\x00");
     for _ in 0..2 {
         assert_eq!(add(&["returns.md", "--replace"]).code, 1);

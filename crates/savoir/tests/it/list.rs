@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Sandbox, Transcript};
 
-/// A machine with one user and one project.
+/// A home with one user and one project.
 struct TestEnv {
     sandbox: Sandbox,
 }
@@ -41,7 +41,7 @@ impl TestEnv {
         symlink(target, link).expect("a link");
     }
 
-    /// A skill of each origin.
+    /// Creates a skill of each origin.
     fn with_all() -> Self {
         let test_env = Self::new();
         test_env.skill("home/.agents/skills/pdf");
@@ -257,7 +257,7 @@ fn locked_skills_are_compared_with_the_lock() {
         "{run}"
     );
     assert!(run.stdout.ends_with("2 skills: 2 unmodified; 1 missing\n"), "{run}");
-    // Nothing is stored about it, and neither copy was converted: both were changed.
+    // No lockfile contains the skill, so both changed copies are listed as such.
     test_env.write("project/.claude/skills/maps/more.md", "x");
     test_env.write("project/.agents/skills/maps/more.md", "x");
     let long = test_env.run(&["list", "maps", "--long", "--json"]).json();

@@ -15,36 +15,37 @@ use serde_json::{Value, json};
 
 use crate::support::Sandbox;
 
-/// How long anything may take before a test fails.
+/// Time after which a test fails.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An `OpenAI`-compatible server that answers every question with the same words.
+/// An `OpenAI`-compatible server that answers every request in the same way.
 pub(crate) struct Provider {
     pub(crate) url: String,
     questions: Arc<Mutex<Vec<Value>>>,
 }
 
-/// What a provider does with a question.
+/// How a provider answers a request.
 #[derive(Clone, Copy)]
 pub(crate) enum ProviderBehavior {
-    /// Sends these words, one after the other.
+    /// Sends this text in pieces.
     Says(&'static [&'static str]),
-    /// Sends these words with a pause before each.
+    /// Sends this text with a pause before each piece.
     Slowly(&'static [&'static str]),
-    /// Sends a word now and then, and does not end.
+    /// Sends text slowly and never ends.
     Dawdles,
-    /// Says no.
+    /// Refuses the request.
     Refuses,
-    /// Asks for one call after the other, each a name and arguments; then sends these words.
+    /// Requests one tool call after the other, each with name and arguments, and then sends this
+    /// text.
     Calls(&'static [(&'static str, &'static str)], &'static [&'static str]),
-    /// Answers as a function of the question says.
+    /// Calls a function to get the answer.
     Script(fn(&Value) -> ScriptedReply),
 }
 
-/// The answer of a script.
+/// The answer of a [`ProviderBehavior::Script`].
 pub(crate) enum ScriptedReply {
     Says(String),
-    /// Asks for a call: a name and arguments.
+    /// A tool call with name and arguments.
     Calls(&'static str, String),
 }
 
@@ -64,12 +65,12 @@ impl Provider {
         Self { url, questions }
     }
 
-    /// The bodies of the questions, oldest first.
+    /// The bodies of all requests, oldest first.
     pub(crate) fn questions(&self) -> Vec<Value> {
         self.questions.lock().expect("a lock").clone()
     }
 
-    /// Has a command ask this provider.
+    /// Configures a command to use this provider.
     pub(crate) fn of(&self, command: &mut Command) {
         command
             .env("OPENAI_BASE_URL", &self.url)
@@ -143,7 +144,7 @@ fn answer(stream: TcpStream, behavior: ProviderBehavior, asked: &Mutex<Vec<Value
     write!(out, "data: {end}\n\ndata: [DONE]\n\n").ok()
 }
 
-/// How many calls were answered so far.
+/// The number of tool results in a request.
 fn answers_in(question: &Value) -> usize {
     let messages = question["messages"].as_array().into_iter().flatten();
     messages.filter(|message| message["role"] == "tool").count()
@@ -188,11 +189,11 @@ fn reply(out: &mut TcpStream, status: &str, body: &Value) -> Option<()> {
     .ok()
 }
 
-/// `savoir serve` that runs.
+/// A running `savoir serve`.
 pub(crate) struct TestServer {
     child: Child,
     pub(crate) address: String,
-    /// What it printed up to the line that begins with `try`.
+    /// The output up to the line that begins with `try`.
     pub(crate) greeting: String,
     lines: mpsc::Receiver<String>,
 }
@@ -207,7 +208,7 @@ impl TestServer {
         })
     }
 
-    /// As `start`, with more to say about its environment.
+    /// Like [`Self::start`], with changes to the command.
     pub(crate) fn start_with(
         sandbox: &Sandbox,
         options: &[&str],
@@ -248,7 +249,7 @@ impl TestServer {
         assert!(killed.success());
     }
 
-    /// Waits for its end; gives the exit code and what it printed after the greeting.
+    /// Waits until the server ends; returns the exit code and the output after the greeting.
     pub(crate) fn wait(mut self) -> (Option<i32>, String) {
         let began = Instant::now();
         let status = loop {
@@ -262,7 +263,7 @@ impl TestServer {
         (status.code(), printed.join("\n"))
     }
 
-    /// Asks and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub(crate) fn ask(
         &self,
         method: &str,
@@ -273,7 +274,7 @@ impl TestServer {
         Self::try_ask(&self.address, method, path, token, body).expect("an answer")
     }
 
-    /// As `ask`; `None` if the server went away.
+    /// Like [`Self::ask`]; `None` if the server is not reachable.
     pub(crate) fn try_ask(
         address: &str,
         method: &str,
@@ -299,7 +300,7 @@ impl TestServer {
         request(&self.address, method, path, token, body).expect("an answer")
     }
 
-    /// Makes an account with `savoir admin`, and logs in.
+    /// Creates an account with `savoir admin`, and logs in.
     pub(crate) fn log_in(&self, sandbox: &Sandbox) -> String {
         create_account(sandbox, "ada@example.com", "secret-word");
         let body = json!({"email": "ada@example.com", "password": "secret-word"});
@@ -317,7 +318,7 @@ impl Drop for TestServer {
     }
 }
 
-/// `savoir admin create` with a password on standard input.
+/// Runs `savoir admin create` with a password on standard input.
 pub(crate) fn create_account(sandbox: &Sandbox, email: &str, password: &str) -> String {
     let mut child = sandbox
         .command(&["admin", "create", email])
@@ -327,7 +328,7 @@ pub(crate) fn create_account(sandbox: &Sandbox, email: &str, password: &str) -> 
         .spawn()
         .expect("savoir starts");
     let mut input = child.stdin.take().expect("standard input");
-    // It may have refused before it asked.
+    // Ignored, because the command may fail before it reads.
     let _ = writeln!(input, "{password}");
     drop(input);
     let output = child.wait_with_output().expect("savoir ends");
@@ -347,10 +348,10 @@ fn lines(stderr: ChildStderr) -> mpsc::Receiver<String> {
     receiver
 }
 
-/// An answer that was read to its end.
+/// A complete response.
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
-    /// Its headers, in small letters.
+    /// The headers in lower case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
@@ -368,7 +369,7 @@ pub(crate) struct IncomingRequest {
     pub(crate) reader: BufReader<TcpStream>,
 }
 
-/// A body that is a text is a form.
+/// Sends a request. A body that is a JSON string is sent as a form.
 fn request(
     address: &str,
     method: &str,
@@ -408,7 +409,7 @@ fn request(
     Some(IncomingRequest { status, head, reader })
 }
 
-/// The body without the lengths of its chunks.
+/// The body without the framing of chunked encoding.
 fn unchunked(head: &str, body: &str) -> String {
     if !head.contains("transfer-encoding: chunked") {
         return body.to_owned();
@@ -425,7 +426,7 @@ fn unchunked(head: &str, body: &str) -> String {
     text
 }
 
-/// The events of a stream, as `savoir run --json` prints them.
+/// The events of a stream, in the format of `savoir run --json`.
 pub(crate) fn events(stream: &str) -> VecDeque<Value> {
     let event = |frame: &str| {
         let name = frame.lines().find_map(|line| line.strip_prefix("event: "))?;

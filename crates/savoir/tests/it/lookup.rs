@@ -29,7 +29,7 @@ impl TestEnv {
         self.sandbox.run_as("home", folder, args)
     }
 
-    /// Runs it, and expects that it ends well.
+    /// Runs a command that must succeed.
     fn run_ok(&self, args: &[&str]) -> Transcript {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran}");
@@ -45,7 +45,7 @@ impl TestEnv {
         self.sandbox.write(&format!("{folder}/SKILL.md"), text);
     }
 
-    /// With `pdf` installed for both agents.
+    /// Creates a project with `pdf` installed for both agents.
     fn with_pdf() -> Self {
         let test_env = Self::new();
         test_env.skill("elsewhere/pdf", "1.0.0");
@@ -68,7 +68,7 @@ impl TestEnv {
         assert!(ran.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
     }
 
-    /// A repository of these skills, and its address.
+    /// Creates a repository with these skills; returns its URL.
     fn repository(&self, skills: &[&str]) -> String {
         for name in skills {
             let to = self.sandbox.path(&format!("elsewhere/repo.git/skills/{name}"));
@@ -98,7 +98,7 @@ fn an_installed_skill_is_used_by_its_name() {
         &["show", "pdf@1.0.0"],
     ] {
         let ran = test_env.run_ok(args);
-        // Both agents have the same files: there is nothing to choose.
+        // Both agents have the same files, so there is only one candidate.
         assert!(!ran.stderr.contains("other skill"), "{args:?}: {ran}");
     }
     let shown = test_env.run_ok(&["show", "pdf", "--json"]).json();
@@ -267,7 +267,8 @@ fn agents_have_the_same_names_everywhere() {
     test_env.skill("elsewhere/notes", "1.0.0");
     test_env.install(&["../elsewhere/notes", "--agent", "qwen"]);
     assert!(test_env.sandbox.path("project/.qwen/skills/notes").exists());
-    let unserved = test_env.run(&["simulate", "--agent", "goose"]);
+    test_env.run_ok(&["simulate", "--agent", "goose"]);
+    let unserved = test_env.run(&["simulate", "--agent", "cursor"]);
     assert_eq!(unserved.code, 2, "{unserved}");
     assert!(unserved.stderr.contains("claude-code, codex"), "{unserved}");
     let unserved = test_env.run(&["mcp", "install", "--agent", "goose"]);
@@ -284,7 +285,7 @@ fn remote_skill_is_shown_without_installing() {
     for args in [&["show", &one][..], &["check", &one], &["scan", &one], &["tools", &one]] {
         test_env.run_ok(args);
     }
-    // The name alone is enough, wherever it is in the repository.
+    // The name alone is enough, in whatever folder of the repository the skill is.
     test_env.run_ok(&["show", &format!("{url}/hello-world")]);
     let several = test_env.run(&["show", &url]);
     assert_eq!(several.code, 2, "{several}");
@@ -312,12 +313,12 @@ fn remote_skill_runs_without_installing() {
     assert!(shown.iter().all(|line| refused.stderr.contains(line)), "{refused}");
     let ran = test_env.run_ok(&["run", &tool, "--param", "name=Ada", "-y"]);
     assert_eq!(ran.stdout, "{\"greeting\":\"Hello, Ada!\"}\n");
-    // Agreeing once is agreeing once.
+    // An approval for one run does not apply to the next run.
     assert_eq!(test_env.run(&["run", &tool, "--param", "name=Ada"]).code, 3);
     nothing_is_left(&test_env);
     let record = test_env.run_ok(&["runs", "--json"]);
     assert!(record.stdout.contains("untrusted"), "{record}");
-    // A prompt is not given to a model without a question either.
+    // A prompt is not sent to a model without a question either.
     let prompt = test_env.run(&["run", &format!("{url}/commit-message")]);
     assert_eq!(prompt.code, 3, "{prompt}");
     let wrong = test_env.run(&["run", "./nowhere", "-y"]);
@@ -366,7 +367,7 @@ fn tools_and_dependencies_are_found_by_name() {
     assert!(missing.stderr.contains("gone is not installed"), "{missing}");
 }
 
-/// The agents that a list marks as off.
+/// The agents for which `list` shows the skill as disabled.
 fn disabled_agents(test_env: &TestEnv, name: &str) -> serde_json::Value {
     test_env.run_ok(&["list", name, "--json"]).json()["skills"][0]["disabled"].clone()
 }
@@ -393,11 +394,11 @@ fn disabling_writes_the_settings_of_agents_and_enabling_takes_it_back() {
     assert_eq!(disabled_agents(&test_env, "pdf"), json!(["claude-code", "codex", "savoir"]));
     let listed = test_env.run_ok(&["list"]);
     assert!(listed.stdout.contains("claude-code (off), codex (off)"), "{listed}");
-    // What is there already is not written again.
+    // An existing setting is not written again.
     let again = test_env.run_ok(&["disable", "pdf", "--json"]).json();
     assert_eq!(again["settings"][0]["changed"], false);
     assert!(test_env.sandbox.path("project/.claude/skills/pdf").exists(), "nothing is moved");
-    // Savoir's own agents do not offer it; a person can still run it.
+    // Savoir's own agents do not offer the skill, but a user can still run it.
     let preamble = test_env.run_ok(&["preamble"]);
     assert!(!preamble.stdout.contains("pdf"), "{preamble}");
     test_env.run_ok(&["show", "pdf"]);
@@ -455,7 +456,7 @@ fn project_settings_are_not_written_through_outside_links() {
     }
     assert_eq!(test_env.sandbox.read("elsewhere/settings.json"), "{}\n");
     assert!(!test_env.sandbox.path("elsewhere/new.json").exists());
-    // The whole folder, too.
+    // The same if the whole folder is a link.
     let (claude, outside) =
         (test_env.sandbox.path("project/.claude"), test_env.sandbox.path("elsewhere/claude"));
     fs::rename(&claude, &outside).expect("a folder");
@@ -464,7 +465,7 @@ fn project_settings_are_not_written_through_outside_links() {
     assert!(!outside.join("settings.json").exists());
     fs::remove_file(&claude).expect("a link");
     fs::rename(&outside, &claude).expect("a folder");
-    // Links inside the project are followed, and so are those of the user.
+    // Links inside the project and links of the user are followed.
     test_env.sandbox.write("project/config/claude.json", "{}\n");
     symlink("../config/claude.json", &settings).expect("a link");
     test_env.run_ok(&disable);
@@ -485,7 +486,7 @@ fn enabling_an_unknown_skill_is_an_error() {
         assert!(unknown.stderr.contains("did you mean `pdf`?"), "{unknown}");
     }
     assert_eq!(test_env.run(&["enable", "nope"]).code, 2);
-    // What was disabled before it was removed can be enabled.
+    // A skill that was disabled before its removal can be enabled.
     test_env.run_ok(&["disable", "pdf"]);
     test_env.run_ok(&["remove", "pdf"]);
     test_env.run_ok(&["enable", "pdf"]);

@@ -18,7 +18,7 @@ fn codes(found: &Value) -> Vec<&str> {
 #[test]
 fn findings_are_those_of_check() {
     let sandbox = Sandbox::with_examples();
-    // Broken on purpose, so that there is something to compare.
+    // The texts are damaged on purpose, so that there are findings to compare.
     for (number, example) in skills(&sandbox).into_iter().enumerate() {
         let text = sandbox.read(&example);
         let broken = match number % 3 {
@@ -65,7 +65,7 @@ fn skills(sandbox: &Sandbox) -> Vec<String> {
     found
 }
 
-/// A finding of `savoir check --json`, without columns: they count characters.
+/// A finding of `savoir check --json`, without columns, because they count characters.
 fn expected(found: &Value) -> Value {
     let message = match found["help"].as_str() {
         Some(help) => format!("{}\nhint: {help}", found["message"].as_str().unwrap_or_default()),
@@ -165,7 +165,7 @@ fn files_around_skills_are_checked() {
     client.end();
 }
 
-/// What `check --json` says about a file, or the editor: message, line and column.
+/// The findings of `check --json`, or of the editor: message, line and column.
 fn places(found: &[Value], line: &str, column: &str, from: u64) -> Vec<(String, u64, u64)> {
     let place = |one: &Value| {
         let message = one["message"].as_str().unwrap_or_default();
@@ -204,7 +204,7 @@ fn evaluations_have_the_findings_of_check() {
         assert_eq!(!found.is_empty(), has_mistakes, "{text}");
         client.end();
     }
-    // Other programs have files of this name, too.
+    // Other programs also use files with this name.
     sandbox.write("tests/evals.json", "{\"evals\": [{}]}");
     let mut client = Client::start(&sandbox, &pulling());
     assert_eq!(client.diagnostics("tests/evals.json"), Vec::<Value>::new());
@@ -262,13 +262,14 @@ fn waiting_requests_can_be_cancelled() {
     let mut client = Client::start(&sandbox, &pulling());
     client.open("demo/SKILL.md");
     let params = json!({"textDocument": {"uri": client.uri("demo/SKILL.md")}});
-    // Many at once, so that the last still waits when its cancellation arrives.
+    // Many requests, so that the last one is still waiting when its cancellation arrives.
     let ids: Vec<i64> =
         (0..300).map(|_| client.send_request("textDocument/documentSymbol", &params)).collect();
     let last = *ids.last().expect("a request");
     client.notify("$/cancelRequest", &json!({"id": last}));
     let answer = client.answer(last);
-    // It may have been answered before the cancellation was read; it must have an answer.
+    // The request may be answered before the cancellation is read; there must be a response in both
+    // cases.
     let cancelled = answer["error"]["code"] == json!(-32800);
     assert!(cancelled || answer.get("result").is_some(), "{answer}");
     client.end();
@@ -393,7 +394,7 @@ fn completed(frontmatter: &str) -> Vec<String> {
 
 #[test]
 fn completion_follows_the_dialect_of_the_file() {
-    // The start of a file of each dialect, some of its fields, and one of another dialect.
+    // The start of a file in each dialect, some of its fields, and a field of another dialect.
     let cases = [
         ("name: demo\neffort: low", &["when_to_use", "context", "hooks"][..], "knowledge_base"),
         ("name: demo\nclaw_version: '1'", &["command-dispatch", "homepage"], "effort"),
@@ -417,7 +418,7 @@ fn completion_follows_the_dialect_of_the_file() {
         assert!(!labels.iter().any(|label| label == other), "{start}: {labels:?}");
         assert!(!labels.iter().any(|label| label == "name"), "{start}: {labels:?}");
     }
-    // A file of the base format can become one of any system.
+    // A file in the base format may become a file of any dialect.
     let base = completed("name: demo\ndescription: Shows it.\n¦");
     for field in ["license", "effort", "knowledge_base", "security_tier"] {
         assert!(base.iter().any(|label| label == field), "{field} in {base:?}");
@@ -586,7 +587,7 @@ fn workspace_folders_can_change() {
     let event = json!({"added": [folder("b")], "removed": [folder("a")]});
     client.notify("workspace/didChangeWorkspaceFolders", &json!({"event": event}));
     let mut found = names(&mut client);
-    // The old index answers until the new walk is done.
+    // The old index is used until the new one is complete.
     for _ in 0..200 {
         if found == ["two"] {
             break;

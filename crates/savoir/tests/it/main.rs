@@ -9,6 +9,8 @@ mod bad_input;
 mod chat;
 mod check;
 #[cfg(unix)]
+mod cli_faults;
+#[cfg(unix)]
 mod clients;
 #[cfg(unix)]
 mod cluster;
@@ -79,3 +81,5 @@ mod trust;
 #[cfg(unix)]
 mod ui;
 mod workflow;
+#[cfg(target_os = "linux")]
+mod write_faults;

@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Sandbox, copy, repository};
 
-/// How long an answer may take on a busy machine.
+/// How long a response may take on a busy machine.
 const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A folder `skills` with some of the examples, a home and a folder to work in.
+/// A folder `skills` with some of the examples, a home and a working folder.
 fn sandbox_with_examples(examples: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
     for folder in ["home", "work", "skills"] {
@@ -41,22 +41,22 @@ fn sandbox_with_examples(examples: &[&str]) -> Sandbox {
     sandbox
 }
 
-/// A program that talks to `savoir mcp`.
+/// An MCP client that talks to `savoir mcp`.
 struct Client {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
-    /// Messages that were received but not read yet.
+    /// Notifications and requests that were received but not read yet.
     notices: Vec<Value>,
     next: i64,
 }
 
 impl Client {
-    /// A client that said nothing yet.
+    /// Starts a client without the handshake.
     fn start_uninitialized(sandbox: &Sandbox, args: &[&str]) -> Self {
         let mut command = sandbox.command(&[&["mcp"], args].concat());
         command.current_dir(sandbox.path("work")).env("HOME", sandbox.path("home"));
-        // Programs that a test puts there come before those of the system.
+        // Programs in this folder take precedence over those of the system.
         let own = sandbox.path("bin");
         if own.is_dir() {
             let usual = env::var_os("PATH").unwrap_or_default();
@@ -79,7 +79,7 @@ impl Client {
         Self { child, input, lines, notices: Vec::new(), next: 0 }
     }
 
-    /// A client that began a conversation.
+    /// Starts a client with the handshake.
     fn with(sandbox: &Sandbox, args: &[&str], capabilities: &Value) -> Self {
         let mut client = Self::start_uninitialized(sandbox, args);
         let begun = client.ask(
@@ -98,18 +98,18 @@ impl Client {
         Self::with(sandbox, &["../skills"], &json!({}))
     }
 
-    /// Writes a line as it is.
+    /// Writes a raw line.
     fn write_line(&mut self, line: &str) {
         let input = self.input.as_mut().expect("an open input");
         writeln!(input, "{line}").expect("a line is written");
     }
 
-    /// The next line.
+    /// Reads the next message.
     fn read_message(&mut self) -> Value {
         self.lines.recv_timeout(REPLY_TIMEOUT).expect("an answer")
     }
 
-    /// Sends a request without waiting.
+    /// Sends a request without waiting for its response.
     fn send(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let (id, params) = (self.next, params);
@@ -119,13 +119,13 @@ impl Client {
         id
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         self.answer(id)
     }
 
-    /// The answer to a request; they come in any order.
+    /// Waits for the response to a request; responses may arrive in any order.
     fn answer(&mut self, id: i64) -> Value {
         let is_it = |heard: &Value| heard["id"] == id && heard.get("method").is_none();
         if let Some(place) = self.notices.iter().position(is_it) {
@@ -140,21 +140,21 @@ impl Client {
         }
     }
 
-    /// Calls a tool; its result.
+    /// Calls a tool; returns the result.
     fn call(&mut self, name: &str, arguments: &Value) -> Value {
         let answer = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
         assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].clone()
     }
 
-    /// The names of the tools that are offered.
+    /// The names of the listed tools.
     fn tools(&mut self) -> Vec<String> {
         let answer = self.ask("tools/list", json!({}));
         let tools = answer["result"]["tools"].as_array().expect("tools");
         tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// Ends the input; the exit code.
+    /// Closes the input; returns the exit code.
     fn end(mut self) -> i32 {
         drop(self.input.take());
         self.child.wait().expect("it ends").code().unwrap_or(-1)
@@ -169,7 +169,7 @@ impl Drop for Client {
     }
 }
 
-/// The stable word of a refusal.
+/// The error code of a failed tool call.
 fn code(result: &Value) -> &str {
     assert_eq!(result["isError"], true, "{result}");
     result["structuredContent"]["error"]["code"].as_str().unwrap_or_default()

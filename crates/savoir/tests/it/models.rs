@@ -17,7 +17,7 @@ fn reachable_models_are_listed() {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert!(
         run.stderr.starts_with(
-            "error: no language model is configured\nhint: set one in a line: OPENAI_API_KEY=…"
+            "error: no language model is configured\nhint: set an environment variable: OPENAI_API_KEY=…"
         ),
         "{run}"
     );
@@ -44,7 +44,7 @@ fn prompt_without_a_model_is_an_error_with_a_hint() {
     sandbox.write("demo/SKILL.md", GOOD);
     let run = sandbox.run(&["run", "demo"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
-    assert!(run.stderr.contains("hint: set one in a line: OPENAI_API_KEY=…"), "{run}");
+    assert!(run.stderr.contains("hint: set an environment variable: OPENAI_API_KEY=…"), "{run}");
     assert!(
         run.stderr.ends_with("hint: `savoir render` shows the prompt without a model\n"),
         "{run}"
@@ -52,7 +52,7 @@ fn prompt_without_a_model_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn programs_read_of_every_failure_of_a_prompt_in_events() {
+fn prompt_failures_are_events() {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", GOOD);
     for (words, code) in [
@@ -77,7 +77,7 @@ fn programs_read_of_every_failure_of_a_prompt_in_events() {
 }
 
 #[test]
-fn a_model_reads_where_the_folder_of_the_skill_is() {
+fn prompt_contains_the_path_of_the_skill_folder() {
     let sandbox = Sandbox::new();
     let text = "---\nname: shot\ndescription: Takes shots.\nmetadata:\n  openclaw:\n    requires: {bins: [sh]}\n---\n\nRun `{baseDir}/shot.sh`.\n";
     sandbox.write("shot/SKILL.md", text);

@@ -27,8 +27,8 @@ fn a_file_and_a_folder() {
     assert_eq!(item["name"], "tea");
     assert_eq!(item["resources"], json!(["notes.md", "references/pots.md"]));
     assert_eq!((&item["source"], &item["enabled"]), (&json!("imported"), &json!(true)));
-    let told = sandbox.run(&["export", "tea", "-o", "tea.zip", "--json"]).json();
-    assert_eq!((&told["kind"], &told["name"]), (&json!("zip"), &json!("tea")));
+    let output = sandbox.run(&["export", "tea", "-o", "tea.zip", "--json"]).json();
+    assert_eq!((&output["kind"], &output["name"]), (&json!("zip"), &json!("tea")));
     let again = sandbox.run(&["import", "tea.zip", "--json"]).json();
     assert_eq!(again["resources"], json!(["references/pots.md"]), "what a zip may bring");
 }

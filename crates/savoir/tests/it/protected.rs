@@ -32,7 +32,7 @@ touch {{path}}
 ```
 ";
 
-/// A repository with a skill beside it, and a home elsewhere.
+/// A repository next to a skill, and a separate home.
 fn run_env() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("skills/toucher/SKILL.md", TOUCH);
@@ -91,7 +91,7 @@ fn a_recording_changes_neither_the_home_nor_the_approvals() {
     if !can_hold_sandboxes(&sandbox) {
         return;
     }
-    // The folder that one is in has the home and the approvals in it.
+    // The parent folder contains the home and the approvals.
     for path in ["home/.bashrc", ".savoir/data/approvals.json", "skills/toucher/SKILL.md"] {
         let path = sandbox.path(path);
         let run = touch(&sandbox, "", path.to_str().unwrap(), &["--record"]);

@@ -30,7 +30,7 @@ fn with_token(sandbox: &Sandbox, args: &[&str]) -> Transcript {
     with_token_for(sandbox, None, args)
 }
 
-/// As [`with_token`], with a token that belongs to a registry.
+/// Like [`with_token`], with a token for one registry.
 fn with_token_for(sandbox: &Sandbox, registry: Option<&str>, args: &[&str]) -> Transcript {
     let mut command = sandbox.command(args);
     command.current_dir(sandbox.path("project")).env_clear().env("HOME", sandbox.path("home"));
@@ -43,7 +43,7 @@ fn with_token_for(sandbox: &Sandbox, registry: Option<&str>, args: &[&str]) -> T
     }
 }
 
-/// Takes one request, answers it, and gives what was sent.
+/// A server that answers one request; returns its URL and a thread that returns the request.
 fn registry(status: &'static str, body: String) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/registry", listener.local_addr().expect("an address"));
@@ -54,7 +54,7 @@ fn registry(status: &'static str, body: String) -> (String, JoinHandle<String>) 
         let whole = |sent: &[u8]| {
             let text = String::from_utf8_lossy(sent).to_ascii_lowercase();
             let (head, _) = text.split_once("\r\n\r\n")?;
-            // Who only asks for something sends nothing more.
+            // A GET request has no body.
             let length = head.split_once("content-length: ");
             let length = length.map_or(Some("0"), |(_, rest)| rest.lines().next())?.trim();
             Some(
@@ -102,12 +102,12 @@ fn a_dry_run_shows_what_would_be_published() {
     ] {
         assert!(shown.stdout.contains(words), "{words}: {shown}");
     }
-    let told = run(&sandbox, &["publish", "pdf", "--dry-run", "--json"]).json();
-    assert_eq!((&told["name"], &told["version"]), (&"pdf".into(), &"1.2.0".into()));
-    assert_eq!(told["scan"]["verdict"], "allow");
-    assert!(told["published"].is_null());
-    // From the folder itself, from its file, and from the archive of it: the same bytes.
-    let digest = &told["artifact"]["sha256"];
+    let document = run(&sandbox, &["publish", "pdf", "--dry-run", "--json"]).json();
+    assert_eq!((&document["name"], &document["version"]), (&"pdf".into(), &"1.2.0".into()));
+    assert_eq!(document["scan"]["verdict"], "allow");
+    assert!(document["published"].is_null());
+    // Publishing the folder, its SKILL.md, or an archive of it results in the same bytes.
+    let digest = &document["artifact"]["sha256"];
     let inside = sandbox.run_as("home", "project/pdf", &["publish", "--dry-run", "--json"]);
     assert_eq!(&inside.json()["artifact"]["sha256"], digest, "{inside}");
     let file = run(&sandbox, &["publish", "pdf/SKILL.md", "--dry-run", "--json"]);
@@ -133,9 +133,9 @@ fn claiming_a_tier_requires_a_signature() {
     assert!(refused.stderr.contains("--key NAME"), "{refused}");
     assert_eq!(run(&sandbox, &["keys", "new", "ada"]).code, 0);
     let signed = run(&sandbox, &["publish", "pdf", "--dry-run", "--key", "ada", "--json"]);
-    let told = signed.json();
-    assert_eq!(told["signatures"][0]["publisher"], "ada", "{signed}");
-    assert_eq!(told["signatures"][0]["holds"], true);
+    let document = signed.json();
+    assert_eq!(document["signatures"][0]["publisher"], "ada", "{signed}");
+    assert_eq!(document["signatures"][0]["holds"], true);
     assert!(!sandbox.path("project/pdf/signature.json").exists(), "nothing is written");
     assert_eq!(run(&sandbox, &["sign", "pdf", "--key", "ada"]).code, 0);
     let own = run(&sandbox, &["publish", "pdf", "--dry-run", "--json"]);
@@ -162,8 +162,8 @@ fn outdated_signature_is_skipped_or_renewed() {
     let bare = run(&sandbox, &["publish", "pdf", "--dry-run", "--unsigned", "--json"]);
     assert_eq!(bare.json()["signatures"], serde_json::json!([]), "{bare}");
     assert!(!bare.json()["files"].to_string().contains("signature.json"), "{bare}");
-    let anew = run(&sandbox, &["publish", "pdf", "--dry-run", "--key", "ada", "--json"]);
-    assert_eq!(anew.json()["signatures"][0]["holds"], true, "{anew}");
+    let renewed = run(&sandbox, &["publish", "pdf", "--dry-run", "--key", "ada", "--json"]);
+    assert_eq!(renewed.json()["signatures"][0]["holds"], true, "{renewed}");
     assert_eq!(sandbox.read("project/pdf/signature.json"), stale, "nothing is written");
 }
 
@@ -175,12 +175,12 @@ fn blocked_skills_are_not_published() {
     assert_eq!((blocked.code, &blocked.json()["error"]["code"]), (3, &"audit_blocked".into()));
     assert_eq!(blocked.json()["error"]["scan"]["verdict"], "block", "{blocked}");
     let digest = blocked.json()["error"]["sha256"].as_str().expect("a digest").to_owned();
-    let told = run(&sandbox, &["publish", "pdf", "--namespace", "acme"]);
-    assert_eq!(told.code, 3, "{told}");
+    let document = run(&sandbox, &["publish", "pdf", "--namespace", "acme"]);
+    assert_eq!(document.code, 3, "{document}");
     let appeal = format!("savoir registry appeal acme/pdf@1.2.0 WHY --sha256 {digest}");
     for words in ["SKILL.md:9:", "; Ship the script", &appeal, "--despite-scan", "savoir scan pdf"]
     {
-        assert!(told.stderr.contains(words), "{words}: {told}");
+        assert!(document.stderr.contains(words), "{words}: {document}");
     }
     let shown = run(&sandbox, &["publish", "pdf", "--dry-run", "--despite-scan", "--json"]);
     assert_eq!((shown.code, &shown.json()["artifact"]["sha256"]), (0, &digest.clone().into()));
@@ -214,7 +214,7 @@ fn publish_sends_the_package_and_prints_the_result() {
     let sandbox = sandbox(SKILL);
     let answer = r#"{"published":{"name":"acme/pdf","version":"1.2.0","security_tier":"experimental","audit":{"verdict":"ALLOW"},"latest_version":"1.2.0"}}"#;
     let (url, taken) = registry("201 Created", answer.to_owned());
-    // The registry of the project is asked, since it owns the namespace.
+    // The registry of the project is used, because it owns the namespace.
     let manifest = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
     sandbox.write("project/savoir.toml", manifest);
     let args = ["publish", "pdf", "--namespace", "acme", "--yes", "--changelog", "Tables."];
@@ -285,9 +285,9 @@ fn prose_is_published_in_anon() {
     let sandbox = sandbox(SKILL);
     sandbox.write("project/notes.md", "# Minutes\n\nWrite down what was said.\n");
     let args = ["publish", "notes.md", "--dry-run", "--json", "--namespace", "anon"];
-    let told = run(&sandbox, &args);
-    assert_eq!(told.json()["name"], "anon/minutes", "{told}");
-    assert!(told.json()["version"].is_null());
+    let document = run(&sandbox, &args);
+    assert_eq!(document.json()["name"], "anon/minutes", "{document}");
+    assert!(document.json()["version"].is_null());
     let named = [&args[..], &["--name", "other"]].concat();
     assert_eq!(run(&sandbox, &named).json()["name"], "anon/other");
 }
@@ -319,18 +319,24 @@ fn appeal_for_prose_names_the_assigned_version() {
     sandbox.write("project/tea.md", bad);
     let blocked = |url: &str| {
         let args = ["publish", "tea.md", "--namespace", "anon", "--registry", url];
-        let told = with_token(&sandbox, &args);
-        assert_eq!(told.code, 3, "{told}");
-        told.stderr
+        let document = with_token(&sandbox, &args);
+        assert_eq!(document.code, 3, "{document}");
+        document.stderr
     };
     let gone = r#"{"name":"anon/green-tea","version":"0.0.4","withdrawn":true}"#;
     let (url, asked) = registry("200 OK", format!("{gone}\n"));
-    let told = blocked(&url);
-    assert!(told.contains("savoir registry appeal anon/green-tea@0.0.5 WHY --sha256"), "{told}");
+    let document = blocked(&url);
+    assert!(
+        document.contains("savoir registry appeal anon/green-tea@0.0.5 WHY --sha256"),
+        "{document}"
+    );
     assert!(asked.join().expect("a request").contains("/index/v1/gr/anon/green-tea"));
-    // Nobody can tell.
-    let told = blocked("http://127.0.0.1:1/registry");
-    assert!(told.contains("savoir registry appeal anon/green-tea@VERSION WHY --sha256"), "{told}");
+    // The registry cannot be reached, so the version is unknown.
+    let document = blocked("http://127.0.0.1:1/registry");
+    assert!(
+        document.contains("savoir registry appeal anon/green-tea@VERSION WHY --sha256"),
+        "{document}"
+    );
 }
 
 #[test]
@@ -357,8 +363,8 @@ fn prose_is_published_under_the_name_that_was_shown() {
     let publish = |args: &[&str], answer: String| {
         let (url, taken) = registry("201 Created", answer);
         let args = [args, &["--registry", &url, "--yes", "--json"]].concat();
-        let told = with_token(&sandbox, &args);
-        (told, taken.join().expect("a request"))
+        let document = with_token(&sandbox, &args);
+        (document, taken.join().expect("a request"))
     };
     let notes = ["publish", "notes.md", "--namespace", "anon", "--name", "other"];
     let (done, sent) = publish(&notes, answer("anon/other", "0.0.1"));
@@ -367,15 +373,15 @@ fn prose_is_published_under_the_name_that_was_shown() {
     let (done, sent) = publish(&notes[..4], answer("anon/minutes", "0.0.1"));
     assert_eq!(done.code, 0, "{done}");
     assert!(!sent.contains("name=\"name\""), "nobody asked for one: {sent}");
-    // A registry that made something else of it is not believed.
+    // The command fails if the registry published another name or version.
     for (args, name, version) in [
         (&notes[..], "anon/minutes", "0.0.1"),
         (&["publish", "pdf"], "pdf", "1.3.0"),
         (&["publish", "pdf"], "acme/pdf", "1.2.0"),
     ] {
-        let (told, _) = publish(args, answer(name, version));
-        assert_eq!(told.code, 1, "{told}");
-        assert_eq!(told.json()["error"]["code"], "published_otherwise", "{told}");
-        assert!(told.stderr.contains(&format!("{name} {version}")), "{told}");
+        let (document, _) = publish(args, answer(name, version));
+        assert_eq!(document.code, 1, "{document}");
+        assert_eq!(document.json()["error"]["code"], "published_otherwise", "{document}");
+        assert!(document.stderr.contains(&format!("{name} {version}")), "{document}");
     }
 }

@@ -26,7 +26,7 @@ use serde_json::json;
 use self::server::MockRegistry;
 use crate::support::{Sandbox, Transcript};
 
-/// A person with a home and a project, and a registry.
+/// A user with a home and a project, and a mock registry.
 struct RegistryTestEnv {
     sandbox: Sandbox,
     server: MockRegistry,
@@ -48,14 +48,14 @@ impl RegistryTestEnv {
         format!("{}/registry", self.server.address())
     }
 
-    /// The person set this registry.
+    /// Configures this registry as the user's default.
     fn with_default_registry(self) -> Self {
         let text = format!("[registries]\ndefault = \"{}\"\n", self.url());
         self.sandbox.write("home/.config/savoir/config.toml", text);
         self
     }
 
-    /// The person has a token for it.
+    /// Stores a token for the registry.
     fn with_token(self) -> Self {
         let file = "home/.config/savoir/credentials.toml";
         let text = format!("[\"{}\"]\ntoken = \"sv_kept\"\nid = \"t1\"\n", self.url());
@@ -79,19 +79,19 @@ impl RegistryTestEnv {
         piped(self.command(args), "")
     }
 
-    /// Runs it, and expects that it ends well.
+    /// Runs a command that must succeed.
     fn run_ok(&self, args: &[&str]) -> Transcript {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran}");
         ran
     }
 
-    /// Runs it with something on standard input.
+    /// Runs a command with input on standard input.
     fn typed(&self, args: &[&str], input: &str) -> Transcript {
         piped(self.command(args), input)
     }
 
-    /// Writes a skill of one file; gives its folder.
+    /// Writes a skill with one file; returns its folder.
     fn write(&self, name: &Name, version: &str) -> String {
         let folder = format!("elsewhere/{}-{version}/{}", name.owner(), name.last());
         let text = format!(
@@ -103,7 +103,7 @@ impl RegistryTestEnv {
         folder
     }
 
-    /// Publishes a skill of one file, and of what was put beside it.
+    /// Publishes a skill with one file, and files that were added to its folder.
     fn publish(&self, name: &str, version: &str, change: impl FnOnce(&mut IndexLine)) -> IndexLine {
         let name = Name::parse(name).expect("a name");
         let folder = self.write(&name, version);
@@ -118,18 +118,18 @@ impl RegistryTestEnv {
         line
     }
 
-    /// What hides the port and the folders of this run.
+    /// Replaces the port and the folders of this run.
     fn without_addresses(&self, ran: &Transcript) -> String {
         let text = ran.to_string().replace(self.server.address(), "http://registry.test");
         text.replace(&self.sandbox.path("").display().to_string(), "/")
     }
 }
 
-/// Runs a command with something on standard input.
+/// Runs a command with input on standard input.
 pub(crate) fn piped(mut command: Command, input: &str) -> Transcript {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("savoir runs");
-    // Who needs no input may be gone already.
+    // Ignored, because the command may end before it reads.
     let _ = child.stdin.take().expect("standard input").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("an end");
     Transcript {

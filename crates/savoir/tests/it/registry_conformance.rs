@@ -18,7 +18,7 @@ use crate::{
     support::{Sandbox, Transcript},
 };
 
-/// Two people: one publishes, the other must not be able to publish the same.
+/// The tokens of two accounts: the second one must not be able to publish skills of the first.
 struct TestAccounts {
     token: String,
     other: String,
@@ -33,7 +33,7 @@ impl TestAccounts {
     }
 }
 
-/// Runs checks against a server; gives what came of them.
+/// Runs checks against a server; returns the output.
 fn check(sandbox: &Sandbox, address: &str, accounts: &TestAccounts, more: &[&str]) -> Transcript {
     let url = format!("http://{address}/registry");
     let words = ["registry", "conformance", &url, "--namespace", "acme", "--json"];
@@ -45,7 +45,7 @@ fn check(sandbox: &Sandbox, address: &str, accounts: &TestAccounts, more: &[&str
     Transcript::of(command)
 }
 
-/// All that there are passed in one run or another, and none was left out.
+/// Checks that every check passed in at least one of the runs, and none failed.
 fn all_passed(sandbox: &Sandbox, runs: &[Transcript]) {
     let mut checks = Vec::new();
     for run in runs {
@@ -75,7 +75,7 @@ fn server_with_postgres_and_bucket_conforms() {
     all_passed(&run_env.sandbox, &[done]);
 }
 
-/// What a server lists, page by page.
+/// The names of all skills of a server, read page by page.
 fn names(server: &TestServer) -> BTreeSet<String> {
     let (mut names, mut cursor) = (BTreeSet::new(), String::new());
     loop {
@@ -92,12 +92,12 @@ fn names(server: &TestServer) -> BTreeSet<String> {
     }
 }
 
-/// The groups that each server is checked for.
+/// The groups of checks for each server.
 const GROUPS: [&[&str]; 2] =
     [&["discovery", "pull", "publish", "immutability"], &["search", "errors", "hostile"]];
 
-/// One server is checked while the other is killed again and again, then the other way round; somebody
-/// publishes at both all the time.
+/// Checks one server while the other one is killed repeatedly, and then the other way round.
+/// Meanwhile, both get publish requests.
 #[test]
 fn server_conforms_while_another_one_is_killed() {
     let Some(run_env) = RunEnvironment::new() else { return };
@@ -117,7 +117,7 @@ fn server_conforms_while_another_one_is_killed() {
     assert!(both[0].len() > publishers.acknowledged(), "what the checks published is there, too");
 }
 
-/// Checks one server, and kills the other up to three times meanwhile.
+/// Checks one server, and kills the other one up to three times during the check.
 fn check_while_killing(
     run_env: &RunEnvironment,
     servers: &mut [TestServer; 2],

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     io::{Read as _, Write as _},
     net::TcpStream,
+    path::PathBuf,
     process::Command,
     sync::{
         Mutex,
@@ -19,7 +20,7 @@ use savoir_skill::digest::sha256_hex;
 
 use crate::{
     cluster::register,
-    live_server::TestServer,
+    live_server::{Provider, TestServer},
     services::{RunEnvironment, skipped},
     support::Sandbox,
 };
@@ -38,7 +39,7 @@ pub(crate) fn skill(name: &str, version: &str) -> Vec<u8> {
     archive::pack(name, &tree).expect("an archive")
 }
 
-/// Sends bytes; the status and the body, or nothing if the server went away.
+/// Sends an archive; returns status and body, or `None` if the server was killed.
 pub(crate) fn send(
     address: &str,
     method: &str,
@@ -46,11 +47,23 @@ pub(crate) fn send(
     token: &str,
     body: &[u8],
 ) -> Option<(u16, Vec<u8>)> {
+    send_as(address, method, path, token, "application/zip", body)
+}
+
+/// Like [`send`], for other types of content.
+pub(crate) fn send_as(
+    address: &str,
+    method: &str,
+    path: &str,
+    token: &str,
+    kind: &str,
+    body: &[u8],
+) -> Option<(u16, Vec<u8>)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(90))).ok()?;
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
-         content-type: application/zip\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+         content-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).ok()?;
@@ -61,7 +74,7 @@ pub(crate) fn send(
     let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let body = answer.split_off(end + 4);
-    // An answer that was cut off is none.
+    // An incomplete response does not count.
     if length.is_some_and(|length| length.trim() != body.len().to_string()) {
         return None;
     }
@@ -77,8 +90,8 @@ fn read(address: &str, path: &str) -> Option<(u16, Vec<u8>)> {
     send(address, "GET", path, "", b"")
 }
 
-/// What a registry says of a version: nothing, or all of it, in every view.
-fn is_published_everywhere(address: &str, name: &str, bytes: &[u8]) -> bool {
+/// Whether a version is published. Fails if the views of the registry disagree.
+pub(crate) fn is_published_everywhere(address: &str, name: &str, bytes: &[u8]) -> bool {
     let index = format!("/registry/index/v1/{}/{name}", &name[..2]);
     let (status, line) = read(address, &index).expect("an answer");
     let sha256 = sha256_hex(bytes);
@@ -95,7 +108,7 @@ fn is_published_everywhere(address: &str, name: &str, bytes: &[u8]) -> bool {
     true
 }
 
-/// Says that it is enough when it is dropped.
+/// Sets a flag when it is dropped.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -104,14 +117,14 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Publishes one after the other at servers that come and go, until it is told to stop; what was
-/// acknowledged, and what was tried.
+/// Publishes skills on servers that are killed and restarted, until it is stopped. Records which
+/// ones were tried and acknowledged.
 pub(crate) struct Publishers {
     token: String,
     addresses: Vec<Mutex<String>>,
     stop: AtomicBool,
     number: AtomicUsize,
-    /// Whether each was acknowledged.
+    /// The names of the skills that were tried, and whether each was acknowledged.
     tried: Mutex<BTreeMap<String, bool>>,
 }
 
@@ -126,15 +139,15 @@ impl Publishers {
         }
     }
 
-    /// One of the servers is somewhere else now.
+    /// Changes the address of one of the servers.
     pub(crate) fn set_address(&self, which: usize, address: &str) {
         address.clone_into(&mut self.addresses[which].lock().expect("an address"));
     }
 
-    /// Publishes from so many threads while something else is done.
+    /// Publishes from several threads while `work` runs.
     pub(crate) fn spawn_publishers<T>(&self, threads: usize, work: impl FnOnce() -> T) -> T {
         thread::scope(|scope| {
-            // Also if the work fails: else the threads would go on for ever.
+            // The threads must stop even if `work` panics.
             let _stop = Stop(&self.stop);
             for _ in 0..threads {
                 scope.spawn(|| self.run());
@@ -166,7 +179,7 @@ impl Publishers {
         self.tried.lock().expect("a list").values().filter(|done| **done).count()
     }
 
-    /// Waits until so many more were acknowledged.
+    /// Waits until this many more publish requests were acknowledged.
     pub(crate) fn wait_for(&self, more: usize) {
         let (from, began) = (self.acknowledged(), Instant::now());
         while self.acknowledged() < from + more {
@@ -175,7 +188,7 @@ impl Publishers {
         }
     }
 
-    /// Everything that was acknowledged is there, and nothing is there by half.
+    /// Checks that every acknowledged version exists, and that no version is incomplete.
     pub(crate) fn check(&self, addresses: &[&str]) {
         let tried = self.tried.lock().expect("a list");
         let mut lost = Vec::new();
@@ -249,7 +262,7 @@ fn failed_publish_can_be_retried() {
     assert!(!is_published_everywhere(&server.address, "patient", &bytes));
     let (status, body) = publish(&server.address, &token, &bytes).expect("an answer");
     assert_eq!(status, 201, "{body}");
-    // Connections to the database that are cut heal by themselves.
+    // The server replaces lost database connections by itself.
     assert!(run_env.cut_connections() > 0);
     let next = skill("another", "1.0.0");
     let began = Instant::now();
@@ -265,7 +278,11 @@ fn failed_publish_can_be_retried() {
 }
 
 /// Runs a server on a disk of a few megabytes, which only it sees.
-fn server_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<TestServer> {
+pub(crate) fn server_on_a_small_disk(
+    sandbox: &Sandbox,
+    megabytes: u32,
+    provider: Option<&Provider>,
+) -> Option<TestServer> {
     let folder = sandbox.path("small");
     std::fs::create_dir_all(&folder).expect("a folder");
     let alone = Command::new("unshare").args(["-rm", "true"]).status();
@@ -275,6 +292,9 @@ fn server_on_a_small_disk(sandbox: &Sandbox, megabytes: u32) -> Option<TestServe
     let folder = folder.to_str().expect("a path").to_owned();
     let options = ["--data", &folder, "--rate-limit", "off"];
     Some(TestServer::start_with(sandbox, &options, |command| {
+        if let Some(provider) = provider {
+            provider.of(command);
+        }
         let program = command.get_program().to_owned();
         let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let script =
@@ -314,7 +334,7 @@ pub(crate) fn large_skill(name: &str, kilobytes: usize) -> Vec<u8> {
 #[test]
 fn full_disk_rejects_writes_and_keeps_data() {
     let sandbox = Sandbox::new();
-    let Some(server) = server_on_a_small_disk(&sandbox, 12) else {
+    let Some(server) = server_on_a_small_disk(&sandbox, 12, None) else {
         skipped("no disk of our own can be made here");
         return;
     };
@@ -341,7 +361,7 @@ fn full_disk_rejects_writes_and_keeps_data() {
     assert_eq!(server.ask("GET", "/health", "", None).status, 200);
 }
 
-/// Whether a server says that it is ready. It answers within a second, whatever else is broken.
+/// The status and the body of `/ready`. It must respond within a second, whatever else fails.
 pub(crate) fn is_ready(server: &TestServer) -> (u16, String) {
     let began = Instant::now();
     let answer = server.ask("GET", "/ready", "", None);
@@ -349,7 +369,7 @@ pub(crate) fn is_ready(server: &TestServer) -> (u16, String) {
     (answer.status, answer.body)
 }
 
-/// Waits until a server is ready, or no longer is.
+/// Waits until `/ready` has this status.
 pub(crate) fn wait_for_ready(server: &TestServer, status: u16) -> String {
     let began = Instant::now();
     loop {
@@ -367,8 +387,13 @@ pub(crate) fn login(server: &TestServer) -> crate::live_server::HttpResponse {
     server.ask("POST", "/api/v1/auth/login", "", Some(&body))
 }
 
-/// Writes to a file of a server's own disk until nothing more fits.
-fn fill(path: &std::path::Path) {
+/// The path of the separate disk of a server.
+pub(crate) fn disk_of(server: &TestServer, sandbox: &Sandbox) -> PathBuf {
+    format!("/proc/{}/root{}", server.id(), sandbox.path("small").display()).into()
+}
+
+/// Fills the separate disk of a server.
+pub(crate) fn fill(path: &std::path::Path) {
     let mut file = std::fs::File::create(path).expect("a file");
     for size in [1 << 20, 1 << 12, 1 << 8] {
         while file.write_all(&vec![0; size]).is_ok() {}
@@ -376,16 +401,15 @@ fn fill(path: &std::path::Path) {
 }
 
 #[test]
-fn a_disk_that_was_full_and_is_freed_needs_no_restart() {
+fn server_recovers_from_a_full_disk_without_restart() {
     let sandbox = Sandbox::new();
-    let Some(server) = server_on_a_small_disk(&sandbox, 12) else {
+    let Some(server) = server_on_a_small_disk(&sandbox, 12, None) else {
         skipped("no disk of our own can be made here");
         return;
     };
     let token = register(&server, "ada@example.com");
     wait_for_ready(&server, 200);
-    let disk = format!("/proc/{}/root{}", server.id(), sandbox.path("small").display());
-    let ballast = std::path::Path::new(&disk).join("ballast");
+    let ballast = disk_of(&server, &sandbox).join("ballast");
     fill(&ballast);
     let failed = (0..200).map(|_| login(&server)).find(|answer| answer.status != 200);
     let failed = failed.expect("the disk is full at last");

@@ -19,7 +19,7 @@ use savoir_store::{
 };
 
 #[test]
-fn failures_have_a_code_for_programs() {
+fn failures_have_stable_error_codes() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path("mirror/index/v1")).expect("a folder");
     sandbox.write("mirror/index/v1/config.json", r#"{"version": 1}"#);
@@ -50,7 +50,7 @@ fn failures_have_a_code_for_programs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_are_swept_that_no_version_has() {
+async fn unreferenced_blobs_are_deleted() {
     let sandbox = Sandbox::new();
     let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
     let ada = registry_storage.account("ada@example.org").await;
@@ -96,7 +96,7 @@ pub(crate) fn tree(name: &str, version: &str, body: &str) -> Tree {
     tree
 }
 
-/// A folder with a database and a storage, as `--data` names it.
+/// A data folder with a database and a storage, for `--data`.
 pub(crate) struct RegistryStorage {
     pub(crate) database: Database,
     pub(crate) storage: Storage,
@@ -118,7 +118,7 @@ impl RegistryStorage {
         Actor::person(&made.expect("an answer").expect("an account"))
     }
 
-    /// Makes an account an administrator, and the account if there is none.
+    /// Makes an account an administrator, and creates it if necessary.
     pub(crate) async fn make_admin(&self, email: &str) {
         let accounts = self.database.accounts();
         if accounts.create(email, "h", Role::Admin).await.expect("an answer").is_none() {

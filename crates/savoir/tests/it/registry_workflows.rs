@@ -2,12 +2,13 @@
 
 use std::fs;
 
-use savoir_package::archive;
+use savoir_package::{Tree, archive};
 use serde_json::{Value, json};
 
 use crate::{
     cluster::register,
-    live_server::{TestServer, create_account},
+    eval::{EVALS, SKILL, capable},
+    live_server::{Provider, ProviderBehavior, TestServer, create_account},
     registry::piped,
     registry_faults::{NO_RATE_LIMIT, SKILLS, large_skill, publish, send, skill},
     services::RunEnvironment,
@@ -39,7 +40,7 @@ impl TestUser<'_> {
         ran.json()
     }
 
-    /// Logs in with the password of everyone.
+    /// Logs in with the password of all test accounts.
     fn logs_in(&self, server: &TestServer, more: &[&str]) -> Transcript {
         let url = format!("http://{}/registry", server.address);
         let email = format!("{}@example.com", self.name);
@@ -84,7 +85,7 @@ fn only_administrators_get_a_token_for_the_log() {
 }
 
 #[test]
-fn administrators_are_administrators_again_after_a_restore() {
+fn restore_keeps_the_administrator_role() {
     let sandbox = Sandbox::new();
     create_account(&sandbox, ADMIN_EMAIL, "secret-word");
     let server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
@@ -120,7 +121,7 @@ fn administrators_are_administrators_again_after_a_restore() {
 }
 
 #[test]
-fn a_publisher_and_an_auditor_make_a_version_verified() {
+fn publisher_and_auditor_signatures_verify_a_version() {
     let sandbox = Sandbox::new();
     let server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
     create_account(&sandbox, ADMIN_EMAIL, "secret-word");
@@ -135,7 +136,7 @@ fn a_publisher_and_an_auditor_make_a_version_verified() {
     sandbox.write("tool/SKILL.md", text);
     let key = ada.run_ok(&["keys", "new", "ada"]);
     let key = key["public_file"].as_str().expect("a file");
-    // The first version takes the namespace, so that the key can be registered for it.
+    // The first version creates the namespace, so that the key can be registered for it.
     let publish = ["publish", "tool", "--namespace", "acme", "--yes", "--key", "ada"];
     assert_eq!(ada.run_ok(&publish)["published"]["security_tier"], "experimental");
     ada.run_ok(&["registry", "keys", "add", "acme", key]);
@@ -184,7 +185,7 @@ fn install_follows_redirects_to_the_bucket() {
     let asked = server.ask("HEAD", &path, "", None);
     assert_eq!(asked.status, 200, "{}", asked.head);
     assert!(asked.head.contains(&format!("content-length: {}", bytes.len())), "{}", asked.head);
-    // Nobody is sent anywhere for what is small.
+    // Small archives are sent directly, without a redirect.
     let (status, body) =
         send(&server.address, "POST", SKILLS, &token, &skill("small", "1.0.0")).expect("an answer");
     assert_eq!(status, 201, "{}", String::from_utf8_lossy(&body));
@@ -203,7 +204,7 @@ fn install_follows_redirects_to_the_bucket() {
     let (_, tree) = archive::unpack(&bytes).and_then(archive::one_skill).expect("a skill");
     let file = fs::read(sandbox.path("project/.claude/skills/large/data.bin")).expect("a file");
     assert!(file == tree.get("data.bin").expect("a file").bytes);
-    // What the bucket has lost is not installed by half.
+    // If the bucket cannot be reached, nothing is installed.
     run_env.line.cut(true);
     fs::remove_dir_all(sandbox.path("home/.cache")).expect("what was kept");
     fs::remove_dir_all(sandbox.path("home/.local")).expect("what was kept");
@@ -211,4 +212,96 @@ fn install_follows_redirects_to_the_bucket() {
     let cut = sandbox.run_as("home", "project", &["sync", "--frozen", "--allow-experimental"]);
     assert_ne!(cut.code, 0, "{cut}");
     assert!(!sandbox.path("project/.claude/skills/large").exists());
+}
+
+#[test]
+fn evaluations_are_published_searched_and_required() {
+    let sandbox = Sandbox::new();
+    let server = TestServer::start(&sandbox, &NO_RATE_LIMIT, None);
+    let token = register(&server, "ada@example.com");
+    register(&server, "bob@example.com");
+    sandbox.write("totals/SKILL.md", SKILL);
+    sandbox.write("totals/evals/evals.json", EVALS);
+    sandbox.write("totals/evals/files/numbers.csv", "40\n2\n");
+    let tree = Tree::read(&sandbox.path("totals")).expect("a skill");
+    let archived = archive::pack("totals", &tree).expect("an archive");
+    let (status, text) = publish(&server.address, &token, &archived).expect("an answer");
+    assert_eq!(status, 201, "{text}");
+    publish(&server.address, &token, &skill("tool", "1.0.0")).expect("an answer");
+    let [bob, eve] = ["bob", "eve"].map(|name| TestUser { sandbox: &sandbox, name });
+    assert_eq!(bob.logs_in(&server, &[]).code, 0);
+    let url = format!("http://{}/registry", server.address);
+
+    // Bob measures the skill of Ada and publishes the result.
+    let provider = Provider::new(ProviderBehavior::Script(capable));
+    let mut command = sandbox.command_as("bob", "", &["eval", "totals", "--output", "out"]);
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    provider.of(&mut command);
+    let run = Transcript::of(command);
+    assert_eq!(run.code, 0, "{run}");
+    bob.run_ok(&["keys", "new", "bob"]);
+    let sign = ["eval", "sign", "out", "totals", "--registry", &url, "--publish"];
+    let missing = bob.run(&[&sign[..], &["tool"]].concat(), "");
+    assert!(missing.code == 1 && missing.stderr.contains("no version of tool"), "{missing}");
+    let done = bob.run_ok(&[&sign[..], &["totals"]].concat());
+    assert_eq!(done["published"]["version"], "1.0.0", "{done}");
+
+    // Everyone sees who measured it.
+    let info = eve.run_ok(&["info", "totals", "--registry", &url]);
+    let attestation = &info["attestations"][0];
+    assert_eq!(attestation["evaluation"]["verdict"], "pass", "{info}");
+    let page = eve.run(&["info", "totals", "--registry", &url], "");
+    assert!(page.stdout.contains("pass, uplift +100.0"), "{page}");
+    let found = wait_for(|| {
+        let found = eve.run_ok(&["search", "--evaluated", "--registry", &url]);
+        (found["items"].as_array().map(Vec::len) == Some(1)).then_some(found)
+    });
+    assert_eq!(found["items"][0]["name"], "totals", "{found}");
+    assert_eq!(found["items"][0]["attestations"], 1, "{found}");
+
+    // Eve requires evaluations, and trusts nobody yet.
+    sandbox.write("eve/savoir/config.toml", "[policy]\nrequire-eval = true\n");
+    sandbox.write("project/savoir.toml", "");
+    let at = sandbox.path("project").display().to_string();
+    let install = |name: &str| {
+        let args = ["install", &format!("registry:{name}"), "-y", "--project", &at];
+        eve.run(&[&args[..], &["--agent", "claude-code", "--registry", &url]].concat(), "")
+    };
+    let nobody = install("tool");
+    assert!(nobody.code == 3 && nobody.stderr.contains("nobody attests"), "{nobody}");
+    let refused = install("totals");
+    let key_id = attestation["key_id"].as_str().expect("a key");
+    assert!(refused.code == 3 && refused.stderr.contains("trust none of the keys"), "{refused}");
+    assert!(refused.stderr.contains(key_id) && refused.stderr.contains("savoir info"), "{refused}");
+    let public = attestation["public_key"].as_str().expect("a key");
+    eve.run_ok(&["keys", "trust", public, "--publisher", "Bob", "--role", "evaluator"]);
+    let installed = install("totals");
+    assert_eq!(installed.code, 0, "{installed}");
+
+    // An evaluator does not sign skills: the tier stays. An edited skill loses its evaluations.
+    let verified = eve.run_ok(&["verify", "--project", &at]);
+    assert_eq!(verified["evaluations"][0]["trusted"], true, "{verified}");
+    assert_eq!(verified["signatures"][0]["tier"], "experimental", "{verified}");
+    let copy = sandbox.path("project/.claude/skills/totals");
+    let copy = copy.display().to_string();
+    let verify = |copy: &str| {
+        let ran = eve.run(&["verify", copy, "--json"], "");
+        ran.json()[0]["evaluations"].as_array().map(Vec::len)
+    };
+    assert_eq!(verify(&copy), Some(1));
+    fs::write(format!("{copy}/SKILL.md"), SKILL.replace("Sums", "Adds")).expect("a file");
+    assert_eq!(verify(&copy), Some(0));
+}
+
+/// Waits until something is there: search indexes follow the database.
+fn wait_for<T>(mut find: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..100 {
+        if let Some(found) = find() {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    panic!("it did not appear in time");
 }

@@ -40,7 +40,7 @@ use serde_json::Value;
 
 use crate::support::{Sandbox, Transcript, copy, repository};
 
-/// A home, a folder to work in, and skills, for one test.
+/// A home, a working folder and skills for one test.
 struct RunTestEnv {
     sandbox: Sandbox,
     variables: Vec<(String, String)>,
@@ -55,7 +55,7 @@ impl RunTestEnv {
         Self { sandbox, variables: Vec::new() }
     }
 
-    /// With one of the examples, approved.
+    /// Creates an environment with one of the examples, approved.
     fn with_example(name: &str) -> Self {
         let test_env = Self::new();
         copy(&repository().join("examples").join(name), &test_env.path("skills").join(name));
@@ -63,7 +63,7 @@ impl RunTestEnv {
         test_env
     }
 
-    /// With a skill of gibb.eri.sh, approved.
+    /// Creates an environment with an approved gibb.eri.sh skill.
     fn with_commands(fields: &str, tools: &[(&str, &str, &str)]) -> Self {
         let test_env = Self::new();
         test_env.commands("demo", fields, tools);
@@ -71,7 +71,7 @@ impl RunTestEnv {
         test_env
     }
 
-    /// With an approved GAIA skill whose only tool executes the given code.
+    /// Creates an environment with an approved GAIA skill whose only tool executes the given code.
     fn with_probe(permissions: &[&str]) -> Self {
         let test_env = Self::new();
         test_env.probe("probe", permissions, "");
@@ -92,12 +92,12 @@ impl RunTestEnv {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
     }
 
-    /// A variable of everything that runs from now on.
+    /// Sets an environment variable for all later commands.
     fn set(&mut self, name: &str, value: &str) {
         self.variables.push((name.to_owned(), value.to_owned()));
     }
 
-    /// A skill of gibb.eri.sh; each tool is a name, rows of parameters and a command.
+    /// Writes a gibb.eri.sh skill; each tool is a name, rows of parameters and a command.
     fn commands(&self, name: &str, fields: &str, tools: &[(&str, &str, &str)]) {
         let mut text = format!(
             "---\nname: {name}\nversion: 1.0.0\ndescription: Tries things. Use in tests.\n{fields}---\n"
@@ -117,9 +117,9 @@ impl RunTestEnv {
         self.write(&format!("skills/{name}/SKILL.md"), text);
     }
 
-    /// A skill of GAIA with one tool.
+    /// Writes a GAIA skill with one tool.
     fn gaia(&self, name: &str, permissions: &[&str], fields: &str, python: &str) {
-        // JSON is YAML, too.
+        // JSON is also YAML.
         let permissions = serde_json::to_string(permissions).expect("a list");
         self.write(
             &format!("skills/{name}/SKILL.md"),
@@ -138,7 +138,7 @@ impl RunTestEnv {
         self.gaia(name, permissions, fields, PROBE);
     }
 
-    /// A repository in the folder to work in.
+    /// Creates a repository in the working folder.
     fn repository(&self) {
         self.git(&["init", "--quiet", "--initial-branch=main"]);
     }
@@ -188,7 +188,7 @@ impl RunTestEnv {
         Run(self.savoir(&arguments))
     }
 
-    /// Runs a tool and agrees to exactly that, as the refusal says.
+    /// Runs a tool that is refused, and repeats it with the fingerprint in the error.
     fn run_agreed(&self, target: &str, options: &[&str]) -> Run {
         let asked = self.run(target, options);
         asked.fails(3, "not-approved");
@@ -196,7 +196,7 @@ impl RunTestEnv {
         self.run(target, &[options, &["--approve", &digits]].concat())
     }
 
-    /// Executes Python in the probe, and gives what it leaves in `result`.
+    /// Executes Python in the probe, and returns the value of `result`.
     fn execute(&self, code: &str) -> Value {
         let run = self.run("probe", &["--param", &format!("code={code}")]);
         run.succeeds()["parsed"]["result"].clone()
@@ -213,13 +213,13 @@ impl RunTestEnv {
     }
 }
 
-/// The digits that a refusal prints.
+/// The fingerprint that a refusal prints.
 fn fingerprint(refused: &Transcript) -> String {
     let after = refused.stderr.split("--approve ").nth(1).unwrap_or_else(|| panic!("{refused}"));
     after.split_whitespace().next().expect("digits").to_owned()
 }
 
-/// A run with its envelope.
+/// The output of a run with its envelope.
 struct Run(Transcript);
 
 impl Run {
@@ -247,7 +247,7 @@ impl Run {
         envelope
     }
 
-    /// As `fails`, for a prompt: the failure is an event. Gives its sentence.
+    /// Like `fails`, for a prompt, whose failure is an event. Returns its message.
     #[track_caller]
     fn fails_in_events(&self, code: i32, name: &str) -> String {
         assert_eq!(self.0.code, code, "{}", self.0);
@@ -267,7 +267,7 @@ impl Run {
     }
 }
 
-/// Executes whatever it is given.
+/// A tool that executes the code in its parameter.
 const PROBE: &str = r#""""Executes code."""
 
 from gaia.agents.base.tools import tool
@@ -281,7 +281,8 @@ def probe(code: str) -> dict:
     return {"result": scope.get("result")}
 "#;
 
-/// Python that tries expressions and notes what each gives, or the name of its exception.
+/// Python code that evaluates expressions, and returns the value or the name of the exception of
+/// each.
 fn python_attempts(expressions: &[&str]) -> String {
     let list: Vec<String> =
         expressions.iter().map(|text| serde_json::to_string(text).expect("text")).collect();
@@ -294,7 +295,7 @@ fn python_attempts(expressions: &[&str]) -> String {
     )
 }
 
-/// Whether some file below a folder, or its name, has these bytes.
+/// A file below a folder whose name or content contains this text.
 fn find_containing(folder: &Path, wanted: &str) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

@@ -26,7 +26,7 @@ fn masked_greeting(greeting: &str, server: &TestServer, sandbox: &Sandbox) -> St
     let folder = folder.to_string_lossy();
     let text = greeting.replace(&server.address, "[ADDRESS]");
     let text = text.replace(folder.trim_end_matches('/'), "[FOLDER]");
-    // Where `savoir` is not on the path, it is called by its own.
+    // The message contains the path of the program if `savoir` is not on PATH.
     let text = text.replace(env!("CARGO_BIN_EXE_savoir"), "savoir");
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -56,7 +56,7 @@ fn first_start_prints_instructions() {
 }
 
 #[test]
-fn examples_come_once_and_overwrite_nothing() {
+fn examples_are_installed_once_without_overwriting() {
     let sandbox = Sandbox::new();
     drop(TestServer::start(&sandbox, &[], None));
     let skills = || {
@@ -170,7 +170,7 @@ fn port_in_use_is_reported_before_files_are_created() {
 }
 
 #[test]
-fn the_link_makes_one_administrator() {
+fn setup_link_creates_one_administrator() {
     let sandbox = Sandbox::new();
     let server = TestServer::start(&sandbox, &[], None);
     let link = server.greeting.split("create one here: ").nth(1).expect("a link");
@@ -192,7 +192,7 @@ fn the_link_makes_one_administrator() {
     assert!(!server.greeting.contains("administrator"), "{}", server.greeting);
 }
 
-/// Skills by name with the newest content that was acknowledged, and that was sent last.
+/// Skills by name, with the last acknowledged number and the last sent one.
 type Written = Arc<Mutex<BTreeMap<String, (u32, u32)>>>;
 
 fn skill(name: &str, number: u32) -> String {
@@ -226,7 +226,7 @@ fn write_until(address: &str, token: &str, name: &str, written: &Written, stop: 
 }
 
 #[test]
-fn a_kill_loses_nothing_that_was_acknowledged() {
+fn killed_server_keeps_acknowledged_writes() {
     let sandbox = Sandbox::new();
     let options = ["--rate-limit", "off"];
     let mut server = TestServer::start(&sandbox, &options, None);
@@ -273,9 +273,10 @@ fn settings_have_an_origin_and_no_passwords() {
     sandbox.write(".config/savoir/config.toml", file);
     let mut command = sandbox.command(&["config", "--json"]);
     command.env("SAVOIR_DATABASE", "postgres://ada:secret@db/savoir").env("SAVOIR_GRACE", "5");
+    command.env("SAVOIR_OIDC_CLIENT_SECRET", "secret");
     let output = command.output().expect("savoir runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(!text.contains("secret"), "{text}");
+    assert!(!text.contains(":secret@") && !text.contains("\"secret\""), "{text}");
     let settings: Value = serde_json::from_str(&text).expect("JSON");
     let database = json!({"value": "postgres://ada:***@db/savoir", "from": "SAVOIR_DATABASE"});
     assert_eq!(settings["serve.database"], database);
@@ -284,14 +285,14 @@ fn settings_have_an_origin_and_no_passwords() {
     assert_eq!(settings["serve.log"]["from"], "default");
     assert_eq!(settings["models.local.kind"]["value"], "openai");
 
-    // A project says nothing about a person's server or keys.
+    // A project must not configure the user's server or keys.
     sandbox
         .write("savoir.toml", "[models.openai]\nkind = \"openai\"\nbase-url = \"http://evil\"\n");
     let run = sandbox.run(&["config"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("`[models]` is not allowed in the settings of a project"), "{run}");
 
-    // Which skills it uses, and in which agents, is read elsewhere.
+    // The tables for skills and agents are allowed in a project.
     sandbox.write("savoir.toml", "[skills]\nnotes = \"^1\"\n[agents]\nuse = [\"codex\"]\n");
     let run = sandbox.run(&["config"]);
     assert_eq!(run.code, 0, "{run}");
@@ -327,10 +328,10 @@ fn invalid_settings_are_reported_before_files_are_created() {
 #[test]
 fn ineffective_setting_is_reported() {
     let sandbox = Sandbox::new();
-    let told = "--registry-redirect has no effect";
+    let document = "--registry-redirect has no effect";
     let server = TestServer::start(&sandbox, &["--registry-redirect"], None);
-    assert!(server.greeting.contains(told), "{}", server.greeting);
+    assert!(server.greeting.contains(document), "{}", server.greeting);
     drop(server);
     let server = TestServer::start(&sandbox, &[], None);
-    assert!(!server.greeting.contains(told), "{}", server.greeting);
+    assert!(!server.greeting.contains(document), "{}", server.greeting);
 }

@@ -18,15 +18,15 @@ use crate::{
     support::Sandbox,
 };
 
-/// A PostgreSQL that a test can stop and start.
-struct OwnPostgres {
+/// A PostgreSQL server that a test can stop and start.
+pub(crate) struct OwnPostgres {
     programs: PathBuf,
     folder: TempDir,
     port: u16,
     server: Option<Child>,
 }
 
-/// A command as a user that PostgreSQL runs as: it refuses to run as root.
+/// Runs a command as an ordinary user, because PostgreSQL refuses to run as root.
 fn as_postgres(program: &Path) -> Command {
     let is_root = Command::new("id").arg("-u").output().expect("id runs").stdout == b"0\n";
     if !is_root {
@@ -38,8 +38,8 @@ fn as_postgres(program: &Path) -> Command {
 }
 
 impl OwnPostgres {
-    /// None, with a line that says so, where PostgreSQL is not installed.
-    fn start() -> Option<Self> {
+    /// Returns `None` with a note if PostgreSQL is not installed.
+    pub(crate) fn start() -> Option<Self> {
         let found = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let Some(programs) = found.map(|entry| entry.path().join("bin")).max() else {
             skipped("PostgreSQL that goes down: it is not installed in /usr/lib/postgresql");
@@ -67,7 +67,7 @@ impl OwnPostgres {
         Some(postgres)
     }
 
-    fn start_postgres(&mut self) {
+    pub(crate) fn start_postgres(&mut self) {
         let server = as_postgres(&self.programs.join("postgres"))
             .arg("-D")
             .arg(self.folder.path().join("db"))
@@ -94,15 +94,15 @@ impl OwnPostgres {
         asked.is_ok_and(|status| status.success())
     }
 
-    /// Ends it as an operator would, or as a crash does.
-    fn stop_postgres(&mut self, signal: &str) {
+    /// Stops the server with a signal, like an operator or a crash.
+    pub(crate) fn stop_postgres(&mut self, signal: &str) {
         let Some(mut server) = self.server.take() else { return };
         let id = server.id().to_string();
         let _ = Command::new("kill").args([signal, &id]).status();
         let _ = server.wait();
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 }
@@ -114,7 +114,7 @@ impl Drop for OwnPostgres {
 }
 
 #[test]
-fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
+fn server_recovers_when_postgresql_returns() {
     let Some(mut postgres) = OwnPostgres::start() else { return };
     let sandbox = Sandbox::new();
     let server = TestServer::start(
@@ -142,7 +142,7 @@ fn a_postgresql_that_went_down_and_came_back_needs_no_restart() {
 }
 
 #[test]
-fn a_database_that_hangs_is_given_up_and_used_again() {
+fn server_recovers_from_a_hanging_database() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let line = run_env.database_line();
     let server = run_env.server_through(&line, &NO_RATE_LIMIT);
@@ -150,7 +150,7 @@ fn a_database_that_hangs_is_given_up_and_used_again() {
     wait_for_ready(&server, 200);
     line.hang(true);
     wait_for_ready(&server, 503);
-    // Those that were idle for some seconds are tried before they are used.
+    // Connections that were idle for some seconds are tested before use.
     thread::sleep(Duration::from_secs(2));
     let began = Instant::now();
     let answer = login(&server);
@@ -162,7 +162,7 @@ fn a_database_that_hangs_is_given_up_and_used_again() {
 }
 
 #[test]
-fn a_bucket_that_hangs_stops_nothing_else_and_is_used_again() {
+fn hanging_bucket_does_not_block_other_requests() {
     let Some(run_env) = RunEnvironment::new() else { return };
     let server = run_env.server(&NO_RATE_LIMIT, None);
     let token = register(&server, "ada@example.com");
@@ -224,9 +224,9 @@ fn kb_add_reports_a_full_disk() {
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }
 
-/// For `make soak`.
+/// Runs only in `make soak`.
 #[test]
-fn a_postgresql_that_is_killed_again_and_again_loses_nothing() {
+fn repeatedly_killed_postgresql_loses_no_data() {
     if std::env::var_os("SAVOIR_TEST_SOAK").is_none() {
         skipped("a PostgreSQL that is killed again and again, since SAVOIR_TEST_SOAK is not set");
         return;

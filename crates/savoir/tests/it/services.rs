@@ -1,7 +1,7 @@
 //! Access to the services that `scripts/services.sh` starts, such as PostgreSQL and S3.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     process::{Command, Output, Stdio},
     sync::{
@@ -20,7 +20,8 @@ use crate::{
     support::{Sandbox, Transcript, repository},
 };
 
-/// The value of a variable that `scripts/services.sh` sets, or a line that says what was left out.
+/// The value of a variable that `scripts/services.sh` sets; prints what is skipped if it is
+/// missing.
 pub(crate) fn service(variable: &str, what: &str) -> Option<String> {
     let found = std::env::var(variable).ok().filter(|value| !value.is_empty());
     if found.is_none() {
@@ -29,7 +30,7 @@ pub(crate) fn service(variable: &str, what: &str) -> Option<String> {
     found
 }
 
-/// Says what was left out.
+/// Prints that a test is skipped.
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 pub(crate) fn skipped(what: &str) {
     eprintln!("=== SKIPPED: {what} ===");
@@ -41,7 +42,7 @@ pub(crate) struct RunEnvironment {
     server: String,
     name: String,
     bucket: String,
-    /// Between the servers and the bucket.
+    /// A proxy between the servers and the bucket.
     pub(crate) line: TcpProxy,
 }
 
@@ -69,7 +70,7 @@ impl RunEnvironment {
         (self.database(), format!("s3://{}", self.bucket))
     }
 
-    /// Runs a command that reaches the bucket.
+    /// Runs a command that has access to the bucket.
     pub(crate) fn run(&self, sandbox: &Sandbox, args: &[&str]) -> Transcript {
         let mut command = sandbox.command(args);
         self.reaches_bucket(&mut command);
@@ -96,13 +97,13 @@ impl RunEnvironment {
         })
     }
 
-    /// A line to the database, for [`Self::server_through`].
+    /// A proxy to the database, for [`Self::server_through`].
     pub(crate) fn database_line(&self) -> TcpProxy {
         let (_, rest) = self.server.rsplit_once('@').expect("an address");
         TcpProxy::new(rest.split('/').next().expect("an address"))
     }
 
-    /// A server that reaches the database through a line.
+    /// Starts a server that connects to the database through a proxy.
     pub(crate) fn server_through(&self, line: &TcpProxy, options: &[&str]) -> TestServer {
         let (head, _) = self.server.rsplit_once('@').expect("an address");
         let database = format!("{head}@{}/{}", line.address, self.name);
@@ -110,7 +111,7 @@ impl RunEnvironment {
         TestServer::start(&self.sandbox, &[&place, options].concat(), None)
     }
 
-    /// Cuts all connections to the database; says how many there were.
+    /// Closes all connections to the database; returns their number.
     pub(crate) fn cut_connections(&self) -> i64 {
         number(
             &self.server,
@@ -122,7 +123,7 @@ impl RunEnvironment {
         )
     }
 
-    /// What a question about the database is answered with.
+    /// The result of a database query that returns one number.
     pub(crate) fn number(&self, question: &str) -> i64 {
         number(&self.database(), question)
     }
@@ -155,7 +156,7 @@ fn number(server: &str, question: &str) -> i64 {
     })
 }
 
-/// A line to another server that can be cut, or that carries nothing for a while.
+/// A proxy to another server whose connections can be cut or paused.
 pub(crate) struct TcpProxy {
     address: String,
     state: Arc<AtomicU8>,
@@ -164,6 +165,7 @@ pub(crate) struct TcpProxy {
 const OPEN: u8 = 0;
 const CUT: u8 = 1;
 const HUNG: u8 = 2;
+const READ_ONLY: u8 = 3;
 
 impl TcpProxy {
     fn new(target: &str) -> Self {
@@ -172,13 +174,18 @@ impl TcpProxy {
         let (state, target) = (Arc::new(AtomicU8::new(OPEN)), target.to_owned());
         let now = Arc::clone(&state);
         thread::spawn(move || {
-            // Those that were taken and are never answered.
+            // Accepted connections that are never answered.
             let mut silent = Vec::new();
             for here in listener.incoming().flatten() {
                 match now.load(Ordering::SeqCst) {
                     OPEN => {}
                     HUNG => {
                         silent.push(here);
+                        continue;
+                    }
+                    READ_ONLY => {
+                        let target = target.clone();
+                        thread::spawn(move || answer_read_only(here, &target));
                         continue;
                     }
                     _ => continue,
@@ -198,13 +205,51 @@ impl TcpProxy {
         self.state.store(if cut { CUT } else { OPEN }, Ordering::SeqCst);
     }
 
+    /// Answers requests that write with 403, like a read-only bucket.
+    pub(crate) fn refuse_writes(&self, refuse: bool) {
+        self.state.store(if refuse { READ_ONLY } else { OPEN }, Ordering::SeqCst);
+    }
+
     /// Keeps connections open but transfers nothing.
     pub(crate) fn hang(&self, hang: bool) {
         self.state.store(if hang { HUNG } else { OPEN }, Ordering::SeqCst);
     }
 }
 
-/// Carries bytes until one side ends or the line is cut.
+/// Forwards a request that reads, and answers one that writes with 403.
+fn answer_read_only(mut here: TcpStream, target: &str) -> Option<()> {
+    let mut reader = BufReader::new(here.try_clone().ok()?);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        match line.trim_end().to_ascii_lowercase().split_once(": ") {
+            _ if line.trim().is_empty() => break,
+            Some(("connection", _)) => continue,
+            Some(("content-length", value)) => length = value.parse().ok()?,
+            _ => {}
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    if !head.starts_with("GET ") && !head.starts_with("HEAD ") {
+        let body = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
+        let length = body.len();
+        return write!(
+            here,
+            "HTTP/1.1 403 Forbidden\r\ncontent-type: application/xml\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+        .ok();
+    }
+    let mut there = TcpStream::connect(target).ok()?;
+    write!(there, "{head}connection: close\r\n\r\n").ok()?;
+    there.write_all(&body).ok()?;
+    io::copy(&mut there, &mut here).ok().map(drop)
+}
+
+/// Copies bytes until one side closes or the proxy is cut.
 fn pump(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) -> Option<()> {
     from.set_read_timeout(Some(Duration::from_millis(50))).ok()?;
     let mut buffer = [0; 16 * 1024];
@@ -213,21 +258,20 @@ fn pump(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) -> Option<()> 
             thread::sleep(Duration::from_millis(50));
         }
         match from.read(&mut buffer) {
-            _ if state.load(Ordering::SeqCst) == CUT => break std::net::Shutdown::Both,
+            _ if matches!(state.load(Ordering::SeqCst), CUT | READ_ONLY) => {
+                break std::net::Shutdown::Both;
+            }
             Ok(0) => break std::net::Shutdown::Write,
             Ok(count) => to.write_all(&buffer[..count]).ok()?,
             Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-                ) => {}
+                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
             Err(_) => break std::net::Shutdown::Both,
         }
     };
     to.shutdown(end).ok()
 }
 
-/// Sends a file as a form; gives the whole answer.
+/// Uploads a file as a form; returns the whole response.
 pub(crate) fn upload(
     server: &TestServer,
     path: &str,

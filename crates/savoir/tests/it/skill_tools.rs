@@ -7,7 +7,7 @@ use crate::{
     support::Sandbox,
 };
 
-/// A skill whose program every machine has.
+/// A skill with a program that every machine has.
 const DEMO: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nread_only: true\n---\n\n# Demo\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\necho \"hello world\"\n```\n";
 
 const CALLS: &[(&str, &str)] = &[("use_skill", r#"{"name": "demo"}"#), ("demo__hello", "{}")];
@@ -22,7 +22,7 @@ fn last_tool_result(
     last_tool_result_in_mode(server, provider, token, session, None)
 }
 
-/// The same in a mode.
+/// Like [`last_tool_result`], in a mode.
 fn last_tool_result_in_mode(
     server: &TestServer,
     provider: &Provider,
@@ -35,8 +35,8 @@ fn last_tool_result_in_mode(
     assert_eq!(answer.status, 200, "{}", answer.body);
     let asked = provider.questions();
     let messages = asked.last().and_then(|last| last["messages"].as_array()).expect("messages");
-    let told = messages.iter().rev().find(|message| message["role"] == "tool");
-    told.map_or_else(|| panic!("no tool was called: {messages:?}"), Value::to_string)
+    let output = messages.iter().rev().find(|message| message["role"] == "tool");
+    output.map_or_else(|| panic!("no tool was called: {messages:?}"), Value::to_string)
 }
 
 fn create_skill(server: &TestServer, token: &str) {
@@ -61,14 +61,14 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
     });
     let token = server.log_in(&sandbox);
     create_skill(&server, &token);
-    let told = last_tool_result(&server, &provider, &token, "first");
-    assert!(told.contains("needs a person's approval"), "{told}");
+    let output = last_tool_result(&server, &provider, &token, "first");
+    assert!(output.contains("needs a person's approval"), "{output}");
     let place = sandbox.path(".savoir/data/skills/demo").canonicalize().expect("a folder");
-    assert!(told.contains(&format!("savoir approve {}", place.display())), "{told}");
+    assert!(output.contains(&format!("savoir approve {}", place.display())), "{output}");
     let approved = sandbox.run(&["approve", &place.to_string_lossy(), "--yes"]);
     assert_eq!(approved.code, 0, "{approved}");
-    let told = last_tool_result(&server, &provider, &token, "second");
-    assert!(told.contains("hello world"), "{told}");
+    let output = last_tool_result(&server, &provider, &token, "second");
+    assert!(output.contains("hello world"), "{output}");
     let runs = sandbox.run(&["runs", "--json"]);
     assert!(runs.stdout.contains("demo"), "it is in the records: {runs}");
     let folders = || {
@@ -98,8 +98,8 @@ fn a_conversation_has_the_tools_of_its_mode() {
     for (session, mode, runs) in
         [("none", None, false), ("meeting", Some("Meeting"), false), ("dev", Some("dev"), true)]
     {
-        let told = last_tool_result_in_mode(&server, &provider, &token, session, mode);
-        assert_eq!(told.contains("hello world"), runs, "{session}: {told}");
+        let output = last_tool_result_in_mode(&server, &provider, &token, session, mode);
+        assert_eq!(output.contains("hello world"), runs, "{session}: {output}");
     }
     let body = json!({"session_id": "other", "message": "Greet me.", "mode": "Party"});
     let refused = server.ask("POST", "/api/v1/chat/completions", &token, Some(&body));
@@ -116,8 +116,8 @@ fn skill_tools_are_disabled_by_default() {
     create_skill(&server, &token);
     let approved = sandbox.run(&["approve", ".savoir/data/skills/demo", "--yes"]);
     assert_eq!(approved.code, 0, "{approved}");
-    let told = last_tool_result(&server, &provider, &token, "first");
-    assert!(!told.contains("hello world") && told.contains("demo__hello"), "{told}");
+    let output = last_tool_result(&server, &provider, &token, "first");
+    assert!(!output.contains("hello world") && output.contains("demo__hello"), "{output}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests how a server stops: at once when it is idle, otherwise after running work has ended.
+//! Tests how a server stops: immediately when it is idle, otherwise after running work has ended.
 
 use std::{
     io::{BufRead as _, Read as _, Write as _},
@@ -15,20 +15,20 @@ use crate::{
 };
 
 #[test]
-fn without_streams_it_stops_at_once() {
+fn server_without_streams_stops_immediately() {
     let sandbox = Sandbox::new();
     let server = TestServer::start(&sandbox, &[], None);
-    // A browser keeps its connection open.
+    // Browsers keep connections open.
     let mut idle = TcpStream::connect(&server.address).expect("a server");
     write!(idle, "GET /health HTTP/1.1\r\nhost: {}\r\n\r\n", server.address).expect("a request");
     let mut start = [0; 12];
     idle.read_exact(&mut start).expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 200");
-    let told = Instant::now();
+    let output = Instant::now();
     server.signal("-TERM");
     let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
-    assert!(told.elapsed() < Duration::from_secs(3), "{:?}", told.elapsed());
+    assert!(output.elapsed() < Duration::from_secs(3), "{:?}", output.elapsed());
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn requests_that_finish_in_time_succeed() {
         assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
     }
     server.signal("-TERM");
-    let told = Instant::now();
+    let output = Instant::now();
     thread::sleep(Duration::from_millis(200));
     // New connections are rejected.
     assert!(TestServer::try_ask(&server.address, "GET", "/health", "", None).is_none());
@@ -54,7 +54,7 @@ fn requests_that_finish_in_time_succeed() {
     assert!(!text.contains("event: error"), "{text}");
     let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
-    assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
+    assert!(output.elapsed() < Duration::from_secs(8), "{:?}", output.elapsed());
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn stopped_workflow_can_be_resumed() {
         assert_ne!(stream.reader.read_line(&mut text).expect("a line"), 0, "{text}");
     }
     server.signal("-TERM");
-    let told = Instant::now();
+    let output = Instant::now();
     while stream.reader.read_line(&mut text).expect("a line") > 0 {}
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
     assert_eq!(&names[names.len() - 2..], ["workflow_error", "done"], "{text}");
     let (code, log) = server.wait();
     assert_eq!(code, Some(0), "{log}");
-    assert!(told.elapsed() < Duration::from_secs(8), "{:?}", told.elapsed());
+    assert!(output.elapsed() < Duration::from_secs(8), "{:?}", output.elapsed());
 
     // It released its lease, so other servers need not wait.
     let id = text.split("\"execution_id\": \"").nth(1).and_then(|rest| rest.split('"').next());
@@ -130,7 +130,7 @@ fn killed_workflow_can_be_resumed_within_seconds() {
         if answer.status != 409 {
             break answer;
         }
-        // Two seconds for the lease, the rest for a slow machine.
+        // Two seconds for the lease, and some for a slow machine.
         assert!(killed.elapsed() < Duration::from_secs(8), "{:?}", killed.elapsed());
         std::thread::sleep(Duration::from_millis(50));
     };

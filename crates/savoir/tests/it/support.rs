@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-/// What a run printed and how it ended.
+/// The output of a command and its exit code.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     pub(crate) code: i32,
@@ -101,7 +101,7 @@ impl Sandbox {
         command
     }
 
-    /// What `savoir` prints here, without colour.
+    /// Runs `savoir`; returns its output without colour.
     pub(crate) fn run(&self, args: &[&str]) -> Transcript {
         Transcript::of(self.command(args))
     }
@@ -119,13 +119,13 @@ impl Sandbox {
         terminal::run(command, typed)
     }
 
-    /// The same for a user with a home of its own: neither the skills nor the agents of the person
-    /// who runs the tests are seen.
+    /// Like [`Self::run`], with a separate home, so that neither skills nor agents of the developer
+    /// are visible.
     pub(crate) fn run_as(&self, home: &str, folder: &str, args: &[&str]) -> Transcript {
         Transcript::of(self.command_as(home, folder, args))
     }
 
-    /// What [`Self::run_as`] runs.
+    /// The command for [`Self::run_as`].
     pub(crate) fn command_as(&self, home: &str, folder: &str, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command

@@ -15,7 +15,7 @@ fn in_format(format: &str) -> Transcript {
     tools(&[SKILLS[0], SKILLS[1], "--format", format])
 }
 
-/// The skill `hello-world` once more, in the folder `other` and under some name.
+/// Writes a copy of the skill `hello-world` into the folder `other`, with another name.
 fn second_hello(sandbox: &Sandbox, name: &str) {
     let text = sandbox.read("examples/hello-world/SKILL.md").replace("hello-world", name);
     sandbox.write(&format!("other/{name}/SKILL.md"), text);
@@ -78,7 +78,7 @@ fn tools_of_every_dialect_are_found() {
 }
 
 #[test]
-fn modes_choose() {
+fn mode_option_selects_tools() {
     let names = |mode: &str| tools(&["examples", "--mode", mode]).stdout;
     assert!(names("Dev").contains("deploy_preview") && names("Dev").contains("fetch_page"));
     assert!(!names("Global").contains("deploy_preview") && names("Global").contains("git_log"));
@@ -118,7 +118,7 @@ fn unusable_skills_are_skipped_with_a_warning() {
 }
 
 #[test]
-fn two_skills_of_one_name_are_one_too_many() {
+fn two_skills_with_one_name_are_an_error() {
     let sandbox = Sandbox::with_examples();
     second_hello(&sandbox, "hello-world");
     let run = sandbox.run(&["tools", "examples/hello-world", "other", "--json"]);
@@ -128,20 +128,20 @@ fn two_skills_of_one_name_are_one_too_many() {
         "warning: skipped other/hello-world/SKILL.md: \
          examples/hello-world/SKILL.md also has the name `hello-world`\n"
     );
-    // The same path, given twice, is not a conflict.
+    // Passing the same skill twice is not a conflict.
     let run = sandbox.run(&["tools", "examples/hello-world", "examples/hello-world/SKILL.md"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
 }
 
 #[test]
-fn paths_that_are_not_there() {
+fn missing_paths_are_reported() {
     let run = tools(&["nowhere"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert!(run.stderr.contains("there is no skill `nowhere`"), "{run}");
     let run = tools(&["examples/hello-world", "nowhere"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stdout.contains("say_hello"), "{run}");
-    // A skill without tools is fine, and there is nothing to tell.
+    // A skill without tools is not an error.
     let run = tools(&["examples/article-summary"]);
     assert_eq!((run.code, run.stdout.as_str()), (0, "no tools\n"), "{run}");
 }

@@ -12,13 +12,13 @@ use crate::support::{Sandbox, Transcript};
 const SKILL: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nauthor: Ada\nlicense: MIT\npermissions:\n  - network:read:api.example.com\ntools:\n  - name: greet\n    description: Return a greeting\n    parameters:\n      who: {type: string, required: true}\n    returns: {type: object}\nsecurity_tier: verified\n---\n\n# Demo\n\nCall `greet`; see [more](references/more.md).\n";
 const TOOLS: &str = "from gaia.agents.base.tools import tool\n\n\n@tool\ndef greet(who: str) -> dict:\n    \"\"\"Return a greeting.\"\"\"\n    return {\"greeting\": f\"Hello, {who}\"}\n";
 
-/// RFC 8032, section 7.1, test 1: what is signed with it is the same in every run.
+/// A fixed key (RFC 8032, section 7.1, test 1), so that signatures are the same in every run.
 const SECRET: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=\n";
 const PUBLIC: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 const KEY_ID: &str = "21fe31dfa154a261626bf854046fd227";
 const KEY: &str = ".config/savoir/keys/ada.key";
 
-/// A folder with a skill, and with a key that is always the same.
+/// A folder with a skill and a fixed key.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("demo/SKILL.md", SKILL);
@@ -93,7 +93,7 @@ fn signing_and_verifying_round_trip() {
     let run = sandbox.run(&["keys", "distrust", KEY_ID]);
     assert_eq!(run.code, 2, "{run}");
     assert_eq!(assert_ok(sandbox.run(&["verify", "demo"])).stdout, stranger.stdout);
-    // A check has nothing to say against the signature's file.
+    // `check` has no findings about the signature file.
     assert_ok(sandbox.run(&["check", "demo"]));
 }
 
@@ -110,12 +110,12 @@ fn differences_are_listed() {
     let replaced = "replaced       an invalid signature: `SKILL.md` is not what was signed";
     assert!(run.stdout.contains(replaced), "{run}");
     assert_ok(sandbox.run(&["verify", "demo"]));
-    // A record of another version is none.
+    // A signature of another version is invalid.
     sandbox.write("demo/SKILL.md", SKILL.replace("1.0.0", "1.0.1"));
     let run = sandbox.run(&["verify", "demo"]);
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stdout.contains("changed        SKILL.md\n"), "{run}");
-    // What makes it no skill at all does not hide what happened.
+    // A missing frontmatter does not hide the signature error.
     sandbox.write("demo/SKILL.md", "# Demo\n");
     let run = sandbox.run(&["verify", "demo"]);
     assert_eq!(run.code, 3, "{run}");
@@ -212,7 +212,7 @@ fn not_every_skill_can_be_signed() {
     refused("plain", 1, "hint: add it to the frontmatter: metadata: {version: \"1.0.0\"}\n");
     assert_ok(sandbox.run(&["verify", "plain"]));
     sandbox.write("nameless/SKILL.md", plain.replace("name: plain\n", ""));
-    // It is called after its folder.
+    // The skill is named after its folder.
     assert_ok(sandbox.run(&["verify", "nameless"]));
     sandbox.write("broken/SKILL.md", SKILL.replace("name: demo", "name: Not a name"));
     sandbox.write("broken/tools.py", TOOLS);
@@ -264,7 +264,7 @@ fn programs_get_json() {
     insta::assert_snapshot!("json_of_verify", run.stdout);
 }
 
-/// Tests that need a program say so loudly when it is missing.
+/// Whether a program is installed; tests that need a missing program print a note.
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 fn has(program: &str) -> bool {
     let there = Command::new(program).arg("-h").stdin(Stdio::null()).output().is_ok();
@@ -284,7 +284,7 @@ fn program(sandbox: &Sandbox, name: &str, args: &[&str], stdin: &str) -> Output 
         .stderr(Stdio::piped())
         .spawn()
         .expect(name);
-    // It may need no input and be gone before it reads.
+    // The process may end before it reads its input.
     let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
     child.wait_with_output().expect("an end")
 }
@@ -306,7 +306,7 @@ fn openssh_verifies_our_signatures() {
     if !has("ssh-keygen") {
         return;
     }
-    // The one is read here, the other one is left to ssh-keygen.
+    // The first kind is implemented here, the second one uses ssh-keygen.
     for kind in ["ed25519", "ecdsa"] {
         let sandbox = sandbox();
         with_ssh_key(&sandbox, kind);
@@ -353,7 +353,7 @@ fn openssh_signatures_are_verified() {
     let verified = assert_ok(sandbox.run(&["verify", "demo", "--json"])).json();
     assert_eq!(verified[0]["signatures"].as_array().map(Vec::len), Some(2), "both count");
     assert_eq!(verified[0]["tier"], "verified");
-    // The same key again adds nothing.
+    // Signing with the same key again adds no signature.
     let record = sandbox.read("demo/signature.json");
     assert_ok(sandbox.run(&["sign", "demo", "--ssh-key", "id"]));
     assert_eq!(sandbox.read("demo/signature.json"), record);
@@ -407,8 +407,8 @@ fn sources_are_trusted_and_listed() {
     let empty = assert_ok(sandbox.run(&["trust", "list"])).stdout;
     assert!(empty.starts_with("nothing is trusted"), "{empty}");
     let added = assert_ok(sandbox.run(&["trust", "add", "github:Anthropics"])).stdout;
-    let told = "trusted github:anthropics: its skills are installed without confirmation\n";
-    assert_eq!(added, told);
+    let document = "trusted github:anthropics: its skills are installed without confirmation\n";
+    assert_eq!(added, document);
     let again = assert_ok(sandbox.run(&["trust", "add", "github:anthropics"])).stdout;
     assert_eq!(again, "github:anthropics is already trusted\n");
     assert_ok(sandbox.run(&["trust", "add", "registry:https://skills.example.com/registry#acme"]));
@@ -433,7 +433,7 @@ fn sources_are_trusted_and_listed() {
 #[test]
 fn sources_that_mean_nothing_are_refused() {
     let sandbox = sandbox();
-    for (source, told) in [
+    for (source, document) in [
         ("https://github.com/anthropics", "did you mean `github:anthropics`?"),
         ("anthropics", "write `github:owner`"),
         ("local", "folders of this machine are not trusted as a whole"),
@@ -443,12 +443,12 @@ fn sources_that_mean_nothing_are_refused() {
     ] {
         let run = sandbox.run(&["trust", "add", source]);
         assert_eq!(run.code, 2, "{run}");
-        assert!(run.stderr.contains(told), "{source}: {run}");
+        assert!(run.stderr.contains(document), "{source}: {run}");
     }
     let run = sandbox.run(&["trust", "add", "acme/*"]);
     assert!(run.code == 2 && run.stderr.contains("no registry is set for `acme`"), "{run}");
     assert!(!sandbox.path(".config/savoir/trusted-sources.toml").exists());
-    // A key of your own is known by its identifier.
+    // A key of your own can be trusted by its identifier.
     assert_ok(sandbox.run(&["trust", "add", &format!("key:{KEY_ID}")]));
     let list = assert_ok(sandbox.run(&["keys", "list", "--json"])).json();
     assert_eq!(list["trusted"][0]["publisher"], "ada");

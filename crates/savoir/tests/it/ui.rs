@@ -1,4 +1,4 @@
-//! Tests `savoir ui`: who may use it, and that it answers with the commands of the terminal.
+//! Tests `savoir ui`: its access control, and that its responses are those of the commands.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -90,7 +90,7 @@ impl Drop for MachineApp {
 }
 
 #[test]
-fn answers_are_those_of_the_commands() {
+fn responses_match_the_commands() {
     let sandbox = Sandbox::new();
     sandbox.write("source/SKILL.md", GOOD);
     let installed = sandbox.run(&["install", "./source", "--agent", "claude-code", "-y"]);
@@ -126,7 +126,7 @@ fn answers_are_those_of_the_commands() {
 }
 
 #[test]
-fn nobody_else_can_use_it() {
+fn requests_without_the_session_are_rejected() {
     let sandbox = Sandbox::new();
     let app = MachineApp::start(&sandbox);
     let skills = "GET /api/v1/machine/skills";
@@ -157,7 +157,7 @@ fn nobody_else_can_use_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn link_is_in_no_command_line() {
+fn link_is_not_visible_in_process_arguments() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let sandbox = Sandbox::new();

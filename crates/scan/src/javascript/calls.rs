@@ -549,8 +549,10 @@ fn evaluate_apply(
 
 fn record_shell_start(reader: &mut JavaScriptReader<'_>, program: &Value) {
     let name = program.text_or_unknown().rsplit('/').next().unwrap_or_default().to_owned();
-    reader.pipes_shell |=
-        matches!(name.as_str(), "sh" | "bash" | "cmd.exe" | "powershell.exe" | "zsh");
+    reader.pipes_shell |= matches!(
+        name.trim_end_matches(".exe"),
+        "sh" | "bash" | "zsh" | "dash" | "cmd" | "powershell" | "pwsh"
+    );
 }
 
 fn decode_percent(text: &str) -> String {

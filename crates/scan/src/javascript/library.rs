@@ -34,7 +34,7 @@ pub(super) fn record_mail_recipients(reader: &mut JavaScriptReader<'_>, call: &C
     let last = call.name.rsplit('.').next().unwrap_or(call.name);
     let method = call.method.unwrap_or(last);
     let named = method.starts_with("send") || method == "create" && call.name.contains("mail");
-    for message in call.arguments.iter().take(4).filter(|_| named) {
+    for message in call.arguments.iter().filter(|_| named) {
         value::record_message_recipients(message, call.span, &mut reader.actions);
     }
 }
@@ -376,14 +376,19 @@ pub(super) fn by_method<'t>(
     })
 }
 
+/// Maximum nesting of the attachments of a message. The library has them in a list.
+const MAX_ATTACHMENT_DEPTH: usize = 4;
+
 /// Returns the paths of the files that are attached to a message.
 fn attached_paths(message: &Value, depth: usize) -> Vec<Value> {
     let mut found = Vec::new();
     for item in &message.items {
         match item.as_entry() {
             Some(("path", path)) => found.push(path.clone()),
-            Some((_, inner)) if depth < 4 => found.extend(attached_paths(inner, depth + 1)),
-            None if depth < 4 => found.extend(attached_paths(item, depth + 1)),
+            Some((_, inner)) if depth < MAX_ATTACHMENT_DEPTH => {
+                found.extend(attached_paths(inner, depth + 1));
+            }
+            None if depth < MAX_ATTACHMENT_DEPTH => found.extend(attached_paths(item, depth + 1)),
             _ => {}
         }
     }

@@ -127,7 +127,7 @@ fn by_name<'t>(
             }
             Value::default()
         }
-        "exec" | "eval" | "compile" => {
+        "exec" | "eval" | "compile" | "types.FunctionType" => {
             value::record_execution(&first, Language::Python, span, actions);
             Value { ..first }
         }

@@ -6,7 +6,7 @@ use ruff_text_size::Ranged;
 use super::{PythonReader, calls::Call, sources, span_of};
 use crate::{
     action::{Action, Taint},
-    value::Value,
+    value::{self, Value},
 };
 
 /// Name of a value that is one of several functions; the functions are its items.
@@ -114,7 +114,11 @@ impl<'t> PythonReader<'t> {
             }
             if sources::receives_outside_data(&from) {
                 let written = Value::tainted(Taint::fetched(""));
-                let count = found.parameters.iter_non_variadic_params().count().min(8);
+                let count = found
+                    .parameters
+                    .iter_non_variadic_params()
+                    .count()
+                    .min(value::MAX_ARGUMENTS + 1);
                 self.invoke(&function, &vec![written; count.max(1)], span);
                 continue;
             }

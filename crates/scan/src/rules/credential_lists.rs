@@ -19,6 +19,9 @@ use crate::{
 const LIST_EXTENSIONS: [&str; 12] =
     ["json", "yaml", "yml", "toml", "txt", "ini", "cfg", "conf", "csv", "tsv", "jsonc", "json5"];
 
+/// No system opens a longer path.
+const MAX_SYSTEM_PATH_BYTES: usize = 4096;
+
 /// Programs that send files or their input.
 const SENDING_PROGRAMS: [&str; 8] = ["curl", "wget", "scp", "rsync", "nc", "ncat", "ftp", "sftp"];
 
@@ -104,7 +107,7 @@ fn credential_paths_in(text: &str) -> Option<&'static str> {
     words
         .map(|word| word.trim().trim_start_matches("- "))
         .map(|word| word.split_once(": ").map_or(word, |(_, value)| value.trim()))
-        .filter(|word| word.len() < 200 && !word.contains(' '))
+        .filter(|word| word.len() < MAX_SYSTEM_PATH_BYTES && !word.contains(' '))
         // `.ssh/id_ed25519` is put behind the home folder by the script.
         .filter(|word| {
             SENSITIVE_PATH_PREFIXES.iter().any(|start| word.starts_with(start))

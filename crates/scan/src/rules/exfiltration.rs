@@ -1,5 +1,7 @@
 //! Rules about secrets that code reads or sends.
 
+use std::collections::HashSet;
+
 use crate::{
     Confidence, Severity,
     action::{Action, Actions, Taint},
@@ -180,6 +182,9 @@ fn is_web_server(to: &str) -> bool {
     (to.starts_with("http") || to.starts_with("ws")) && is_unknown_host(to)
 }
 
+/// Maximum distance in bytes between a secret and the address that it is used with.
+const MAX_DISTANCE: usize = 250;
+
 /// Finds a secret of one service next to the address of another in a request or a setting.
 fn secret_next_to_foreign_address(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
@@ -189,7 +194,7 @@ fn secret_next_to_foreign_address(fragment: &TextFragment<'_>) -> Vec<(Span, Fin
     }
     let outline = Outline::new(text, Span::new(0, text.len()));
     let blocks: Vec<Span> = if data {
-        vec![Span::new(0, text.len().min(3_000))]
+        vec![Span::new(0, text.len())]
     } else {
         // What is read as code is followed there.
         let other = outline.fences.iter().filter(|fence| {
@@ -206,16 +211,26 @@ fn secret_next_to_foreign_address(fragment: &TextFragment<'_>) -> Vec<(Span, Fin
             .map(|word| (word.as_ptr() as usize - part.as_ptr() as usize, word))
             .filter(|(at, _)| uses_next_variable(&part[..*at]))
             .collect();
-        for (at, url) in find_urls(part).into_iter().filter(|_| !known.is_empty()) {
+        if known.is_empty() {
+            continue;
+        }
+        let urls = find_urls(part);
+        let own_services: HashSet<&str> = known
+            .iter()
+            .map(|(_, variable)| *variable)
+            .collect::<HashSet<_>>()
+            .into_iter()
+            .filter(|variable| urls.iter().any(|(_, url)| service::is_own_host(variable, url)))
+            .collect();
+        for (at, url) in urls {
+            // Both are sorted, so only the neighbours are compared.
+            let first = known.partition_point(|(used, _)| used + MAX_DISTANCE < at);
+            let near = known[first..].iter().take_while(|(used, _)| *used < at + MAX_DISTANCE);
+            let mut near = near.map(|(_, variable)| *variable);
             // Next to the address of its own service, the secret belongs to that service.
-            let foreign_secret = known.iter().find(|(used, variable)| {
-                used.abs_diff(at) < 250
-                    && service::is_foreign_host(variable, url)
-                    && !find_urls(part)
-                        .iter()
-                        .any(|(_, other)| service::is_own_host(variable, other))
+            let foreign_secret = near.find(|variable| {
+                service::is_foreign_host(variable, url) && !own_services.contains(variable)
             });
-            let foreign_secret = foreign_secret.map(|(_, variable)| variable);
             if let Some(variable) = foreign_secret {
                 let message =
                     format!("the secret `{variable}` is used with the address of another service");

@@ -11,7 +11,7 @@ use crate::{
     fragment::{Language, Role, TextFragment},
     hidden_text,
     host::HostReputation,
-    passage::{Passage, passages, passages_at},
+    passage::{Passage, is_negated, passages, passages_at},
     phrase::{Phrases, Word},
     rule::rule,
 };
@@ -69,7 +69,7 @@ static AUTHORITY_CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "outrank|outranks|supersede|supersedes|overrule|overrules|trump|trumps ~5 user|user's|person|operator|system|instructions|rules|them|others|request*",
         "these|this|skill|rules ~4 outrank|outranks|supersede|supersedes|overrule|overrules",
         "rules|instructions|wishes|preferences of ~1 user|operator|person ~2 not|n't ~2 apply|count|matter",
-        "treat|regard|consider|handle ~6 as ~2 coming|sent|came ~2 from ~2 user|owner|operator|person|developer",
+        "treat|regard|consider|handle ~12 as ~2 coming|sent|came ~2 from ~2 user|owner|operator|person|developer",
         "earlier|previous|prior|other|all|system|developer|operator ~4 message*|instructions|prompts|rules ~4 void|obsolete|outdated|invalid|cancelled|revoked",
         "everything above ~8 obsolete|void|outdated|invalid",
         "regardless|irrespective of ~3 user|person|operator|account|human ~3 says|asks|asked|wants|said|posted|that",
@@ -80,9 +80,10 @@ static AUTHORITY_CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "approve|accept|allow ~2 every|all|any ~2 tool|command|request|call|action|operation|permission|permissions|prompt|prompts",
         "disable|skip|turn|switch|suppress|bypass ~3 confirmation|approval|permission ~1 prompt|prompts|question*|check|checks|request*|dialog*",
         "switch|set|put|restart ~5 to|into|in|as ~2 automatic|auto|yolo|bypass|unattended approval|approve|mode|accept|permissions",
-        "rate|mark ~3 as ~1 verified|trusted|safe|approved",
+        "rate|mark ~2 this|it|skill|skills|file|files|script|scripts|code|package|host|server|plugin|yourself ~3 as ~1 verified|trusted|safe|approved",
         "warning|warnings|alert|alerts ~4 malware|virus|trojan|malicious ~8 continue|proceed|ignore|anyway|just",
         "is|becomes now ~2 operator|owner|administrator|admin",
+        "is|are ~1 fact|reality|really|actually ~2 supervisor|operator|owner|admin|administrator|developer|manager",
         "cannot|can't|not|never be revoked|overruled|withdrawn",
         "rephrase ~3 until ~3 passes|accepted|allowed",
         "warnings|warning|finding|findings ~4 about ~4 false alarm|alarms|positive|positives",
@@ -96,7 +97,7 @@ static AUTHORITY_CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "you answer|report|belong to ~3 author|maintainers|owner|operator|skill",
         "approve|approved ~2 your|and|at own|merged|once",
         "trust|trusted|obey ~4 like ~2 owner|user",
-        "same rank|authority ~2 as|platform|system|skill|user",
+        "same rank|authority|standing ~2 as ~3 platform|system|skill|user|operator|owner|admin|developer|instructions|prompt|message",
     ])
 });
 
@@ -182,8 +183,10 @@ fn is_style_advice(passage: &Passage<'_>) -> bool {
         && !passage.mentions_conversation()
         && passage.sends() < 2
         && !passage.matches(&OVERRIDE_PHRASES)
-        && !passage
-            .says(&["run", "install", "execute", "memory", "curl", "append", "delete", "tasks"])
+        && !passage.says(&[
+            "run", "install", "execute", "memory", "curl", "append", "delete", "tasks", "server",
+            "settings", "permissions",
+        ])
 }
 
 rule! {
@@ -283,6 +286,9 @@ fn instruction_in_hidden_text(passage: &Passage<'_>) -> Option<&'static str> {
 
 /// Finds instructions in comments, docstrings, alternative texts and similar hidden texts.
 fn check_hidden_texts(fragment: &TextFragment<'_>, found: &mut Vec<(Span, FindingDraft)>) {
+    if fragment.is_evaluation {
+        return;
+    }
     for aside in hidden_text::find_hidden_texts(fragment) {
         let passages = passages_at(&aside.text, 0);
         let weighed =
@@ -316,12 +322,16 @@ fn score_hidden_text(passage: &Passage<'_>) -> Option<u32> {
     }
     let command = [
         "curl ", "wget ", "| sh", "|sh", "| bash", "|bash", "rm -rf", "crontab", "base64 -d",
-        "transfer.sh",
+        "transfer.sh", "ssh-ed25519 ", "ssh-rsa ",
     ];
     let addressed = passage.matches(&ADDRESSED);
     let lies = passage.find_lie().is_some();
-    let orders =
-        passage.matches(&OVERRIDE_PHRASES) || passage.hides() || passage.secrets() == 3 || lies;
+    let key = passage.text.contains("ssh-ed25519 ") || passage.text.contains("ssh-rsa ");
+    let orders = passage.matches(&OVERRIDE_PHRASES)
+        || passage.hides()
+        || passage.secrets() == 3
+        || lies
+        || key && addressed;
     let actions =
         passage.destination() > 0 || passage.poison() > 2 || passage.credential().is_some();
     if !orders && !(addressed && (passage.matches(&AUTHORITY_CLAIMS) || actions)) {
@@ -354,7 +364,7 @@ const PIPED_TO_SHELL: [&str; 4] = ["| sh", "|sh", "| bash", "|bash"];
 static SPEAKS_TO_MODEL: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "to|for|dear|hey|hello|attention ~2 ai|llm|llms|model|models|assistant|assistants|agent|agents|claude|copilot|ki|ia|asistente",
-        "assistant|agent|model|llm|ai|ki|ia|asistente only|alone|operator|handling|reading|readers",
+        "assistant|agent|model|llm|ai|ki|ia|asistente only|alone|operator|handling|reading|readers|that|who",
         "automated|machine|artificial readers|reader|intelligence|agents",
         "read by models|agents|ai|llms",
         "nur|solo|réservée|reservada|obligatorio ~3 ki|ia|l'assistant|modelo|modell|assistant",
@@ -424,12 +434,20 @@ static FOLLOW: LazyLock<Phrases> = LazyLock::new(|| {
         "follow|obey|execute|perform|carry|do|run|apply|honour|honor|comply|act|evaluate ~6 instruction|instructions|directive*|commands|command|orders|tasks|task|line|lines|reply|response|playbook|steps|text|answer|output|outcome|body|order",
         "follow|obey|execute|perform|carry|do|run|apply|comply|act ~4 whatever|everything|anything ~4 says|lists|it|page|there|file|contains|returns|asks|tells|comes|say",
         "follow|do|carry|execute|obey|run ~3 what ~4 says|say|it|page|file|there|lists|tells|answers|returns",
-        "treat|regard|consider|take|use ~6 as|like ~5 instructions|instruction|part|user|authoritative|order|orders|skill|prompt",
+        "treat|regard|consider|take|use ~6 as|like ~5 task|tasks|command|commands|instructions|instruction|part|user|authoritative|order|orders|skill|prompt",
         "authoritative|current|newest|latest|live|real|actual|full instructions|rules|orders|directives|playbook|guidance",
         "online|remote|fetched|downloaded|returned text|version|page|file|document|instructions ~2 wins|win|prevail|prevails|apply|applies|counts",
         "decode|undo|convert|unscramble|translate|reverse|decrypt ~8 act|follow|obey|execute|carry|run|treat|apply|perform|do",
         "execute|run it|them|that|each ~3 as|verbatim|bash|shell|terminal|exactly|directly",
         "read ~4 right|backwards|bottom ~4 obey|follow|do|execute",
+        "work|works through them|it|those|these",
+        "wishes|orders|commands ~14 fulfilled|obeyed|executed|followed",
+        "follow|obey ~2 it|them|that|this ~2 like|as ~4 part|instruction|instructions|file|skill|user|order|orders",
+        "carry|carries them|it|those|these|each out",
+        "do|execute|run|follow|complete ~1 these|them|those|it ~1 first|before|exactly",
+        "lines|rows|entries|body|field|messages|comments ~3 are|is|as|contain|contains|say|says ~5 commands|orders|task|tasks|instructions|do",
+        "replace|overwrite|update ~2 file|skill|yourself|instructions ~3 with|by|from ~4 downloaded|fetched|new|latest|it|that",
+        "continue|proceed|go ~3 according|as ~4 text|says|file|version|told",
     ])
 });
 
@@ -455,6 +473,50 @@ static AGAIN: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
+/// Instructions of someone who is neither the user nor the author of the skill, such as in rows, mails
+/// or files that the skill does not contain.
+static OUTSIDERS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "commands|orders|instructions|tasks|requests|messages|come|comes|announced|written|filed ~2 from|by|of ~3 manager|team|service|operator|maintainer|maintainers|developer|developers|hq|office|headquarters|author|admin|administrator|staff|controller|desk|platform",
+        "meant|intended|addressed ~2 for|to ~10 you|agent|agents|assistant",
+        "team|service|operator|maintainer|maintainers|developer|hq|office|author|admin|administrator|staff|desk|platform|vendor ~2 reaches|reach|tells|instructs|contacts|writes|commands ~2 you",
+    ])
+});
+
+/// Says that the user is not meant to read something.
+static NOT_FOR_USER: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "written|meant|addressed|intended ~1 for|to you|agent|agents|assistant ~2 not ~3 user|reader|human|person",
+        "for|to ~1 agent|assistant|you not ~2 for|to ~1 user|human|person|reader",
+    ])
+});
+
+/// The skill is replaced by what a host answers.
+static REPLACES_SKILL: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "replace|overwrite ~2 this|your ~1 file|skill|instructions ~3 with|by ~4 downloaded|fetched|new|latest|it|that|answer",
+    ])
+});
+
+/// Traces that are removed after an instruction was followed.
+static COVERS_TRACES: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "then|and|afterwards|finally delete|remove|erase|clear|purge ~2 it|them|row|rows|mail|message|messages|file|comment|entry|line|history",
+    ])
+});
+
+/// Whether text from elsewhere is obeyed like the user, and nobody is asked.
+fn obeys_outsiders(passage: &Passage<'_>) -> bool {
+    let unasked = passage.hides()
+        || passage.demands_no_questions()
+        || passage.matches(&COVERS_TRACES)
+        || passage.matches(&FETCHES)
+            && passage.links().iter().any(|(_, standing)| *standing != HostReputation::Unknown)
+        || passage.says(&["first", "before anything", "at once", "immediately"]);
+    let is_obeyed = passage.matches(&NOT_FOR_USER) || passage.matches(&OUTSIDERS) && unasked;
+    is_obeyed && !passage.asks_for_consent()
+}
+
 fn remote_instructions(context: &mut Context<'_>) {
     context.for_each_fragment(&REMOTE_INSTRUCTIONS, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
@@ -478,9 +540,10 @@ fn remote_instructions(context: &mut Context<'_>) {
             weight += u32::from(passage.matches(&FETCHES));
             weight += u32::from(passage.matches(&AGAIN) || passage.matches(&FETCH_AND_FOLLOW));
             weight += if passage.hides() || passage.demands_no_questions() { 2 } else { 0 };
+            weight += u32::from(passage.matches(&REPLACES_SKILL));
             let claims = passage.matches(&OVERRIDE_PHRASES) || passage.matches(&AUTHORITY_CLAIMS);
             weight += if claims { 3 } else { 0 };
-            if weight >= 4 && (remote || claims) {
+            if weight >= 4 && (remote || claims) || obeys_outsiders(&passage) {
                 let message = "the text tells the agent to follow remote instructions that can change at any time";
                 found.push((
                     passage.span,
@@ -516,7 +579,7 @@ fn sentences(
         for (_, from, to) in phrases.find(words) {
             let span = span_of_words(words, from, to);
             let said = span.slice(text).split_whitespace().collect::<Vec<_>>().join(" ");
-            if span.slice(text).contains("\n\n") {
+            if span.slice(text).contains("\n\n") || is_order_to_ask(text, words, from, span) {
                 continue;
             }
             let next = words.get(to).map_or("", |word| word.text.as_str());
@@ -530,6 +593,27 @@ fn sentences(
         }
         found
     });
+}
+
+/// Whether a phrase about prompts does not take rules away: it is negated, it belongs to an option
+/// that the user sets, or another sentence begins within it.
+fn is_order_to_ask(text: &str, words: &[Word], from: usize, span: Span) -> bool {
+    let first = words.get(from).map_or("", |word| word.text.as_str());
+    let said = span.slice(text);
+    let is_other_sentence = said
+        .match_indices(". ")
+        .any(|(at, _)| said[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()));
+    let skips = matches!(first, "skip" | "disable" | "suppress" | "bypass" | "mark" | "rate");
+    let line = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let before = text[line..span.start].to_lowercase();
+    let is_option = before.contains("when `--") || before.contains("if `--");
+    let is_wish = before.contains("if the user") && before.contains("autonom");
+    let is_warning = matches!(first, "do" | "must" | "should")
+        && said.contains("refuse")
+        && said.contains('\u{2014}');
+    is_other_sentence
+        || is_warning
+        || skips && (is_option || is_wish || is_negated(text, words, from))
 }
 
 fn span_of_words(words: &[Word], from: usize, to: usize) -> Span {

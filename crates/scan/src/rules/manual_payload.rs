@@ -63,7 +63,7 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
         "answer|click|choose|say yes to ~1 all|every|everything",
         "tick|check|choose|select ~2 unblock",
         "unidentified developer",
-        "mark ~4 executable",
+        "mark|make|making ~4 executable",
         "with sudo",
         "administrator|admin rights|access|question|prompt",
         "yes|accept|confirm ~3 admin|administrator|uac|security",
@@ -97,9 +97,19 @@ static CLICK_FIX: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
         "copy ~1 command|line|code|snippet ~3 terminal|powershell ~1 paste",
         "press|hit ~2 win|windows ~1 r",
-        "press|hit ~1 ctrl|cmd|strg|control v",
+        "press|hit ~1 ctrl|cmd|command|strg|control ~1 v",
     ])
 });
+
+/// Programs, by what people call them.
+static PROGRAM_WORDS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "binary|executable|installer|runner|companion|helper|driver|codec|daemon|bridge|launcher|updater",
+    ])
+});
+
+static TERMINAL: LazyLock<Phrases> =
+    LazyLock::new(|| Phrases::new(&["terminal|powershell|shell|console|prompt|cmd"]));
 
 static UNLOCK: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
@@ -109,6 +119,7 @@ static UNLOCK: LazyLock<Phrases> = LazyLock::new(|| {
         "ask|asks for ~2 code|password|key",
         "key|code|pin|word ~4 open|unlock|extract|unpack|is|type|enter",
         "opens|unlocks|unpacks|extract|extracts|unlock ~2 with|using",
+        "open|unpack|unzip|extract|unlock|decrypt ~4 with|using ~3 code|password|key|pin|word|passphrase|phrase",
         "prompted|asked for ~3 code|password|key",
         "protected|encrypted|secured|locked",
     ])
@@ -252,8 +263,14 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
     let visits = passage.matches(&VISIT);
     let share =
         links.iter().any(|(url, _)| FILE_SHARING_HOSTS.iter().any(|share| url.contains(share)));
-    let any =
-        program || archive || direct || visits || share || shady || trick && has(&["download"]);
+    let unknown = !passage.warns() && strange().any(|(url, _)| !url.contains("github.com"));
+    let any = program
+        || archive
+        || direct
+        || visits
+        || share
+        || shady
+        || trick && (has(&["download"]) || fetches && unknown);
     let known =
         !links.is_empty() && links.iter().all(|(_, one)| *one == HostReputation::KnownVariable);
     if known || strange().next().is_none() && !(trick && fetches) || !any {
@@ -273,6 +290,8 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         (share, 2),
         (passage.matches(&FIRST) || lower.contains("必须"), 1),
         (passage.hides() || passage.demands_no_questions(), 1),
+        (trick && unknown && passage.matches(&PROGRAM_WORDS), 1),
+        (visits && unknown && passage.matches(&TERMINAL), 1),
     ];
     let weight: u32 = weight.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
     if unlock

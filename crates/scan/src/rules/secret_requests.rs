@@ -6,12 +6,15 @@ use crate::{
     Confidence, Severity,
     action::Action,
     context::{Context, FindingDraft},
+    fragment::TextFragment,
     host,
-    passage::{Passage, passages},
+    passage::{Passage, frontmatter_end, passages},
     phrase::Phrases,
     rule::rule,
     service,
 };
+
+use super::section_flows;
 
 rule! {
     /// The text asks for secrets to be read, shown or sent.
@@ -117,7 +120,8 @@ static GRAVE_SECRETS: LazyLock<Phrases> = LazyLock::new(|| {
         "all|the|24|twelve words ~3 to|with ~2 you|pin",
         "pin of ~2 device|wallet|card|phone",
         "totp|authenticator|2fa seed|secret|setup",
-        "setup key",
+        "setup key ~8 authenticator|2fa|totp|factor|app|wallet|code",
+        "authenticator|2fa|totp|factor|app|wallet ~8 setup key",
         "password|passcode|pin ~1 you|they ~1 use|uses ~2 log|sign|unlock",
         "log|login|sign|unlock ~2 password|pin|passcode",
         "keystore file|json|password",
@@ -158,8 +162,18 @@ fn secret_solicitation(context: &mut Context<'_>) {
                 FindingDraft::new(Severity::High, Confidence::Medium, message),
             ));
         }
+        let flows = section_flows::find_flows(&prose.text, header(fragment));
+        found.extend(flows.into_iter().map(|(span, message)| {
+            (span, FindingDraft::new(Severity::High, Confidence::Medium, message))
+        }));
         found
     });
+}
+
+/// The header of a document, which says what it is about.
+fn header<'t>(fragment: &'t TextFragment<'_>) -> &'t str {
+    let text = fragment.file_text();
+    &text[..frontmatter_end(text)]
 }
 
 /// An image URL with a placeholder for data: showing the image sends the data.
@@ -241,25 +255,37 @@ static FILLS_PLACEHOLDER: LazyLock<Phrases> = LazyLock::new(|| {
 fn is_quoted(passage: &Passage<'_>, url: &str) -> bool {
     let at = url.as_ptr() as usize - passage.text.as_ptr() as usize;
     let reading = ["docs.", "/docs", "/blog", "github.com", "/wiki", "/settings", "console."];
-    passage.text[..at].ends_with('`') && !reading.iter().any(|part| url.contains(part))
+    passage.text[..at].ends_with('`')
+        && url.contains("://")
+        && !reading.iter().any(|part| url.contains(part))
 }
 
 /// `Ask the user for the following:`, and a secret in the list that follows.
 fn lists_secrets(passage: &Passage<'_>) -> bool {
     let mut announced = false;
     passage.sentences().any(|sentence| {
-        let secret =
-            announced && sentence.matches(&GRAVE_SECRETS) && !sentence.says(&["never", "not"]);
+        let secret = announced
+            && sentence.matches(&GRAVE_SECRETS)
+            && !sentence.says(&["never", "not"])
+            && !is_about_path(&sentence);
         let asks = sentence.matches(&ASKS_FOR) && sentence.asks() && !sentence.is_conditional();
         announced |= asks && sentence.text.trim_end().ends_with(':');
         secret
     })
 }
 
+/// Whether the path of a key is asked for, and not the key.
+fn is_about_path(sentence: &Passage<'_>) -> bool {
+    sentence.says(&[
+        "key path", "path to private key", "path of private key", "path to the private key",
+    ]) && sentence.address() == 0
+}
+
 /// Whether the passage describes a fake dialog of the system or a company that asks for a password.
 fn imitates_dialog(passage: &Passage<'_>) -> bool {
     passage.says(&["password", "passcode", "pin", "credentials"])
-        && (passage.matches(&DIALOG_WORDS) && passage.matches(&IMITATES_SYSTEM)
+        && ((passage.matches(&DIALOG_WORDS) || passage.matches(&ASKS_FOR))
+            && passage.matches(&IMITATES_SYSTEM)
             || passage.matches(&REJECTS_PASSWORD))
         && !passage.warns()
 }
@@ -271,7 +297,7 @@ static REJECTS_PASSWORD: LazyLock<Phrases> = LazyLock::new(|| {
 
 static DIALOG_WORDS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "draw|show|display|open|pop|raise|put|present|make|render ~6 window|dialog|dialogue|box|prompt|popup|form|sheet",
+        "draw|show|display|open|pop|raise|put|present|make|render|write|print ~6 window|dialog|dialogue|box|prompt|popup|form|sheet",
     ])
 });
 
@@ -280,6 +306,7 @@ static IMITATES_SYSTEM: LazyLock<Phrases> = LazyLock::new(|| {
         "reject|refuse|fail ~2 first entry|attempt|try|password|one",
         "incorrect|wrong password ~6 always|again|attempts|twice",
         "company|vendor|official|apple|microsoft|system|bank logo|icon|branding",
+        "just|exactly|same ~1 as|like ~2 terminal|sudo|system|macos|windows|browser|page|app ~1 would|does|do",
         "looks|look|styled|like|imitates|resembles ~4 system|macos|windows|native|real|official|genuine",
     ])
 });
@@ -311,6 +338,7 @@ fn solicits_secret(passage: &Passage<'_>) -> Option<String> {
     }
     let asks = passage.sentences().any(|sentence| {
         sentence.matches(&GRAVE_SECRETS)
+            && !is_about_path(&sentence)
             && sentence.matches(&ASKS_FOR)
             && sentence.asks()
             && !sentence.is_conditional()

@@ -70,6 +70,8 @@ pub(super) fn prints_character_codes(name: &str, arguments: &[Word]) -> bool {
 pub(super) struct Alphabet {
     from: Vec<char>,
     to: Vec<char>,
+    /// A set is longer than is examined.
+    pub(super) is_cut: bool,
 }
 
 impl Alphabet {
@@ -92,7 +94,8 @@ impl Alphabet {
         let mut targets: Vec<char> = moved.map(|(_, to)| *to).collect();
         targets.sort_unstable();
         targets.dedup();
-        (targets.len() >= MIN_REPLACED_LETTERS).then_some(Self { from, to })
+        let is_cut = from.len().max(to.len()) >= MAX_ALPHABET_BYTES;
+        (is_cut || targets.len() >= MIN_REPLACED_LETTERS).then_some(Self { from, to, is_cut })
     }
 
     /// Applies the substitution to a text.

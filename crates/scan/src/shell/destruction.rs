@@ -89,7 +89,12 @@ impl ShellReader {
         let deep = texts.iter().any(|text| text.starts_with('-') && text.contains(['r', 'R']));
         let target = texts
             .iter()
-            .find(|text| !text.starts_with('-') && sensitive_path::is_precious_folder(text));
+            // The result of a command or a variable of make is not known.
+            .find(|text| {
+                !text.starts_with('-')
+                    && !text.is_empty()
+                    && sensitive_path::is_precious_folder(text)
+            });
         let everything = |text: &&&str| {
             let path = text.trim_start_matches("./");
             matches!(path, "*" | ".*" | ".") || path.starts_with('$') && !path.contains('/')

@@ -124,7 +124,7 @@ impl ShellReader {
         }
         self.actions.push(Action::Connects { to: url.to_owned(), sends, log_in }, span);
         let fetched = Taint::fetched(url);
-        if let Some(name) = response_file(texts, url) {
+        if let Some(name) = response_file(program, texts, url) {
             self.files.insert(name, fetched.clone());
         }
         fetched
@@ -165,7 +165,7 @@ impl ShellReader {
 }
 
 /// Returns the file that the response is written to.
-fn response_file(texts: &[&str], url: &str) -> Option<String> {
+fn response_file(program: &str, texts: &[&str], url: &str) -> Option<String> {
     let output = texts.windows(2).find(|pair| {
         matches!(pair[0], "-o" | "--output" | "-O" | "-OutFile" | "-out" | "--output-document")
             || (pair[0].starts_with('-') && !pair[0].starts_with("--") && pair[0].ends_with('o'))
@@ -180,8 +180,8 @@ fn response_file(texts: &[&str], url: &str) -> Option<String> {
         .any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('O'));
     let output = output_option.map(str::to_owned).or_else(|| output.map(|pair| pair[1].to_owned()));
     let name = output.or_else(|| {
-        let wget = texts.len() == 1 || remote;
-        wget.then(|| url.rsplit('/').next().unwrap_or_default().to_owned())
+        let is_saved = program == "wget" || texts.len() == 1 || remote;
+        is_saved.then(|| url.rsplit('/').next().unwrap_or_default().to_owned())
     });
     name.filter(|name| !name.is_empty() && name != "-")
 }

@@ -187,7 +187,9 @@ impl ShellReader {
             self.actions.cut("more calls of a function than are followed", span);
             return false;
         }
-        self.repeats += 1;
+        // Long words cost as much as many short commands.
+        let length: usize = command.words.iter().map(|word| word.text.len()).sum();
+        self.repeats += 1 + length / 1024;
         self.calling = Some(call);
         self.command(command, span, flow);
         self.calling = None;

@@ -34,8 +34,14 @@ pub(crate) enum GroupEdge {
 /// How many open groups are searched for the matching beginning when an inner group was not closed.
 const MAX_UNCLOSED_GROUPS: usize = 8;
 
+/// Maximum nesting of groups. Reaching the limit is recorded.
+const MAX_OPEN_GROUPS: usize = 1_000;
+
 impl Parser<'_> {
     pub(super) fn open_group(&mut self, opened: GroupKind) {
+        if self.opened.len() >= MAX_OPEN_GROUPS {
+            return self.cut("more groups in each other than are followed");
+        }
         self.opened.push((opened, self.pipelines.len()));
         self.edges.push(GroupEdge::Opens);
     }
@@ -44,6 +50,9 @@ impl Parser<'_> {
     pub(super) fn close_group(&mut self, wanted: &[GroupKind], command: &mut Command) -> bool {
         let back = self.opened.iter().rev().take(MAX_UNCLOSED_GROUPS);
         let Some(back) = back.into_iter().position(|(opened, _)| wanted.contains(opened)) else {
+            if self.opened.len() > MAX_UNCLOSED_GROUPS {
+                self.cut("more groups in each other that do not end than are followed");
+            }
             return false;
         };
         // A bracket also ends a pattern: `case x in a) …`.

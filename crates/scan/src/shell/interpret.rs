@@ -52,6 +52,30 @@ impl ShellReader {
         }
     }
 
+    /// Records that code on the command line sends its arguments or its input to a host.
+    fn record_code_with_arguments(
+        &mut self,
+        code: &Word,
+        arguments: &[Word],
+        flow: &Taint,
+        span: Span,
+    ) {
+        let reads = ["argv", "ARGV", "stdin", "STDIN", "$1", "$@"];
+        let Some((_, url)) = host::find_urls(&code.text).first().copied() else { return };
+        if !reads.iter().any(|mark| code.text.contains(mark)) {
+            return;
+        }
+        let mut sends = flow.clone();
+        for word in arguments.iter().filter(|word| !std::ptr::eq(*word, code)) {
+            sends.add(&self.word_taint(word, span));
+        }
+        sends.fetched = None;
+        if sends.is_secret() {
+            let to = url.to_owned();
+            self.actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
+        }
+    }
+
     /// Records the code that an interpreter executes: from arguments, a file, a pipe or a
     /// here-document.
     pub(super) fn interpret(
@@ -71,7 +95,7 @@ impl ShellReader {
         if let Some(here) = &command.here {
             taint.add(&self.word_taint(here, span));
         }
-        let script = arguments.iter().find(|word| !word.text.starts_with('-'));
+        let script = arguments.iter().find(|word| !word.text.starts_with('-') || word.text == "-");
         // `bash -s install` reads the script from the pipe; `install` is an argument of the script.
         let piped = matches!(language, Some(Language::Shell))
             && arguments
@@ -112,6 +136,7 @@ impl ShellReader {
         if let Some(code) = flagged(&["-c", "-e", "--eval", "-lc", "-ic", "-command", "/c"]) {
             self.actions.push_embedded(code.text.clone(), None, language, code.span);
             let code = code.clone();
+            self.record_code_with_arguments(&code, arguments, flow, span);
             taint.add(&self.word_taint(&code, span));
             if command.words.first().is_some_and(|word| word.text == "xargs") {
                 taint.add(flow);

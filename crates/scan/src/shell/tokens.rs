@@ -77,7 +77,7 @@ pub(crate) struct Command {
 pub(crate) type Pipeline = Vec<Command>;
 
 /// Maximum number of commands of one text that are read.
-const MAX_COMMANDS: usize = 50_000;
+const MAX_COMMANDS: usize = 20_000;
 
 /// A parsed script.
 pub(crate) struct Script {
@@ -350,6 +350,21 @@ impl<'a> Parser<'a> {
                 let adds = word.text[name.len()..].starts_with("+=");
                 let value = if adds { self.append_to_variable(&name, value) } else { value };
                 command.assignments.push((name, value));
+                return;
+            }
+            // An unquoted variable becomes several words: `get='curl -O'; $get URL`.
+            if self.bytes[before] == b'$'
+                && word.text.contains(' ')
+                && word.substitutions.is_empty()
+                && word.variables.is_empty()
+            {
+                let parts = word.text.split_whitespace();
+                let span = word.span;
+                command.words.extend(parts.map(|part| Word {
+                    text: part.into(),
+                    span,
+                    ..Word::default()
+                }));
                 return;
             }
             if matches!(word.text.as_str(), "{" | "}") {

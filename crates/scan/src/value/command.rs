@@ -101,6 +101,9 @@ const INTERPRETERS: [&str; 18] = [
     "pwsh", "powershell", "powershell.exe", "deno", "bun", "tsx", "source",
 ];
 
+/// Maximum length of a command whose output is examined. Reaching the limit is recorded.
+const MAX_COMMAND_BYTES: usize = 16 * 1024;
+
 /// The words of a command as one text, with [`UNKNOWN`] for unknown words.
 fn command_text(command: &Value) -> String {
     if command.items.is_empty() {
@@ -123,6 +126,9 @@ pub(crate) fn record_command(
         actions.cut(TOO_LONG, span);
     }
     let text = command_text(command);
+    if text.len() > MAX_COMMAND_BYTES {
+        actions.cut("longer commands than are followed", span);
+    }
     if command.items.is_empty() {
         if command.text.is_some() {
             let hidden_in = taint.decoded.then_some("an encoded text");
@@ -249,7 +255,7 @@ fn executed_download(words: &[(String, Option<String>)]) -> Option<String> {
 fn starts_with_words(command: &str, words: &str) -> bool {
     let mut wanted = words.split(' ').peekable();
     let mut option = false;
-    for word in command.split_whitespace().take(16) {
+    for word in command.split_whitespace() {
         let Some(next) = wanted.peek() else { break };
         let same = word == *next
             || word.strip_suffix('s') == Some(next)
@@ -301,7 +307,8 @@ pub(crate) fn printed_secret(command: &str) -> Taint {
 pub(crate) fn output_taint(command: &Value) -> Taint {
     let words = command_text(command);
     let mut taint = Taint::default();
-    if words.len() > 4096 {
+    if words.len() > MAX_COMMAND_BYTES {
+        taint.is_cut = true;
         return taint;
     }
     taint.credential = words.split_whitespace().find_map(sensitive_path::credential_at);
@@ -325,7 +332,9 @@ pub(crate) fn output_taint(command: &Value) -> Taint {
         {
             taint.tokens.push(name.to_owned());
         }
-        if begins("cat") && (part == ".env" || part.ends_with("/.env")) {
+        let mut names = part.split_whitespace();
+        let prints = names.clone().any(|word| matches!(word, "cat" | "head" | "tail" | "base64"));
+        if prints && names.any(super::is_dotenv_path) {
             taint.tokens.push(".env".into());
         }
         if begins("curl") || begins("wget") {

@@ -9,7 +9,7 @@ use crate::action::Taint;
 const MAX_ENTRIES: usize = 4096;
 
 /// Maximum number of arguments of a function that are recorded.
-const MAX_ARGUMENTS: usize = 64;
+pub(crate) const MAX_ARGUMENTS: usize = 64;
 
 /// The arguments of one function, merged over all its calls.
 #[derive(Clone, Debug, Default)]
@@ -103,6 +103,8 @@ impl CrossFileState {
         };
         let is_new = |known: Option<&Value>, argument: &Value| {
             let mut taint = known.map(Value::all_taint).unwrap_or_default();
+            // That a value comes from some file is no harm by itself.
+            taint.read = true;
             let before = taint.clone();
             taint.add(&argument.all_taint());
             taint != before || danger_rank(argument) > known.map_or(0, danger_rank)

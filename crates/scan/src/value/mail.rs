@@ -11,6 +11,9 @@ const USER_MAILS: &str = "mails of the user";
 /// Maximum length of a text with recipients. Reaching the limit is recorded.
 const MAX_RECIPIENT_BYTES: usize = 2_000;
 
+/// Maximum nesting of lists and objects of recipients. Reaching the limit is recorded.
+const MAX_DEPTH: usize = 4;
+
 /// The recipients of a mail.
 #[derive(Default)]
 struct Addresses {
@@ -25,13 +28,14 @@ struct Addresses {
 /// Collects the addresses that are written in the code.
 fn collect_addresses(value: &Value, addresses: &mut Addresses, depth: usize) {
     let inner = value.as_entry().map(|(_, inner)| inner);
-    if let Some(inner) = inner.filter(|_| depth < 4) {
+    if let Some(inner) = inner.filter(|_| depth < MAX_DEPTH) {
         return collect_addresses(inner, addresses, depth + 1);
     }
-    for item in value.items.iter().filter(|_| depth < 4) {
-        collect_addresses(item, addresses, depth + 1);
-    }
     if !value.items.is_empty() {
+        addresses.is_cut |= depth >= MAX_DEPTH;
+        for item in value.items.iter().filter(|_| depth < MAX_DEPTH) {
+            collect_addresses(item, addresses, depth + 1);
+        }
         return;
     }
     let text = value.text_or_unknown();
@@ -71,7 +75,7 @@ pub(crate) fn record_fixed_recipients(
         collect_addresses(value, &mut hidden, 0);
     }
     if visible.is_cut || hidden.is_cut {
-        actions.cut("longer lists of mail recipients than are read", span);
+        actions.cut("longer or deeper lists of mail recipients than are read", span);
     }
     let mut suspicious = hidden.found;
     if visible.has_unknown {

@@ -39,7 +39,7 @@ impl Stage {
         PersonalLibrary::new(self.app.clone(), caller.clone())
     }
 
-    /// Keeps a skill of someone, or of nobody.
+    /// Stores a skill with an owner, or without one.
     async fn skill(&self, name: &str, owner: Option<&Caller>, fields: &str) {
         let text = format!("---\nname: {name}\ndescription: Does {name}.\n{fields}---\nDo it.\n");
         let file = |path: &str, bytes: &[u8]| Resource {
@@ -109,7 +109,7 @@ async fn disabled_and_archived_skills_are_hidden() {
     for name in ["a", "b"] {
         assert_eq!(library.open(name).await.unwrap_err().code(), "unknown-skill");
     }
-    // What was noted while it had another owner lets nothing be offered that was not.
+    // Metadata that was stored while the skill had another owner must not make it available.
     stage.change("a", |facts| facts.owner = Some("999".to_owned())).await;
     assert_eq!(names(&library).await, ["c"]);
     assert_eq!(library.open("a").await.unwrap_err().code(), "unknown-skill");
@@ -128,9 +128,9 @@ async fn use_is_recorded_and_reactivates() {
         })
         .await;
     let library = Arc::new(stage.library(&stage.bob));
-    let told = BuiltinTools::new(library.clone(), None).use_skill("a").await.unwrap();
-    assert_eq!(told.allowed_tools, ["read_file"], "although it is read as another dialect");
-    assert_eq!(told.resources, ["references/a.md"], "only what can be read");
+    let answer = BuiltinTools::new(library.clone(), None).use_skill("a").await.unwrap();
+    assert_eq!(answer.allowed_tools, ["read_file"], "although it is read as another dialect");
+    assert_eq!(answer.resources, ["references/a.md"], "only what can be read");
     let candidate = library.skills().await.unwrap()[0].clone();
     assert!(candidate.pinned && candidate.last_used.unwrap() > 1_700_000_000);
     let facts = stage.app.database.skill_facts().get("a").await.unwrap().unwrap();

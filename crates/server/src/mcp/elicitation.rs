@@ -42,13 +42,13 @@ const TEXT_WIDTH: usize = 80;
 const APPROVAL_FIELD: &str = "approval";
 
 tokio::task_local! {
-    /// How the client of the current call can be asked.
+    /// How the client of the current call can be asked for approval.
     static CURRENT_CALLER: Caller;
 }
 
 #[derive(Clone, Debug)]
 enum Caller {
-    /// With a request from the server.
+    /// With a request of the server to the client.
     Peer(Peer<RoleServer>),
     /// With the response to the client's own request.
     PendingCalls(mpsc::Sender<PendingQuestion>),
@@ -98,7 +98,7 @@ pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
     declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
-/// Does some work for a client that can be asked with a request.
+/// Runs some work for a client that accepts requests of the server.
 pub(super) async fn with_client<T>(peer: Peer<RoleServer>, work: impl Future<Output = T>) -> T {
     CURRENT_CALLER.scope(Caller::Peer(peer), work).await
 }
@@ -173,7 +173,7 @@ struct PendingCall {
 
 #[derive(Debug)]
 struct RunningCall {
-    /// The called tool: the answer is not valid for another one.
+    /// The called tool; an answer for another tool is rejected.
     name: String,
     arguments: JsonObject,
     task: JoinHandle<ToolCallAnswer>,
@@ -181,7 +181,7 @@ struct RunningCall {
 }
 
 impl Drop for RunningCall {
-    /// Ends a call that no client waits for, with everything that it started.
+    /// Aborts a call that no client waits for, and everything that it started.
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -299,11 +299,11 @@ mod tests {
             ToolCallAnswer::from_server(ToolAnswer::text(format!("{:?}", answer.await)))
         };
         let arguments = JsonObject::new();
-        let state = |told: CallOutcome| match told {
+        let state = |outcome: CallOutcome| match outcome {
             CallOutcome::Question(question) => question.request_state.unwrap(),
             CallOutcome::Answer(answered) => panic!("{answered:?}"),
         };
-        let text = |told: CallOutcome| match told {
+        let text = |outcome: CallOutcome| match outcome {
             CallOutcome::Answer(answered) => answered.answer.text,
             CallOutcome::Question(question) => panic!("{question:?}"),
         };

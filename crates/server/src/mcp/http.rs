@@ -92,7 +92,7 @@ struct McpSession {
     visits: SessionActivity,
     /// Limits concurrent requests.
     places: Arc<Semaphore>,
-    /// Held while a session is created, so that sessions are created one after the other.
+    /// Locked while a session is created, so that sessions are created one after the other.
     beginning: Arc<Turn<()>>,
 }
 

@@ -75,9 +75,9 @@ impl SkillResources {
         self.library.used(&name).await;
         let meta = Some(origin(Some(&name)));
         let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
-        let told =
+        let result =
             GetPromptResult::new(vec![message]).with_description(harmless(&skill.description));
-        Ok((told, opened))
+        Ok((result, opened))
     }
 }
 

@@ -191,8 +191,8 @@ impl SkillResources {
         let (name, _) = of_skill.ok_or_else(no_skill)?;
         let skill = self.describe_skill(&name).await.map_err(invalid)?;
         if let Some(own) = skill["uri"].as_str().filter(|own| *own != uri) {
-            let told = shorten_name(uri);
-            return Err(invalid(format!("there is no skill at `{told}`; ask for `{own}`")));
+            let shown = shorten_name(uri);
+            return Err(invalid(format!("there is no skill at `{shown}`; ask for `{own}`")));
         }
         Ok(json!({
             "resultType": "complete", "skill": skill, "ttlMs": RESULT_TTL_MS, "cacheScope": "private",
@@ -340,7 +340,7 @@ pub(super) fn unknown_cursor() -> ErrorData {
 
 fn text<'a>(params: Option<&'a Value>, name: &str) -> Result<&'a str, ErrorData> {
     let found = params.and_then(|params| params.get(name)?.as_str());
-    found.ok_or_else(|| invalid(format!("`{name}` is missing, or is no text")))
+    found.ok_or_else(|| invalid(format!("`{name}` is missing or not a string")))
 }
 
 /// The response for an error of the library.

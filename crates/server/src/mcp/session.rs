@@ -45,7 +45,7 @@ pub(super) struct SessionState {
     /// Subscribers to changes of tools or skills, in protocol revisions with subscriptions.
     listeners: Mutex<Vec<SubscriptionSink>>,
     /// The edition of the library that the client knows; zero before the first request.
-    told: AtomicU64,
+    known_edition: AtomicU64,
 }
 
 impl SessionState {
@@ -59,7 +59,7 @@ impl SessionState {
         allowed_tools: Arc<AllowedTools>,
     ) -> Self {
         let counter = Arc::new(SessionTools::new(context, allowed_tools));
-        Self { counter, listeners: Mutex::default(), told: AtomicU64::new(0) }
+        Self { counter, listeners: Mutex::default(), known_edition: AtomicU64::new(0) }
     }
 
     fn sinks(&self) -> Vec<SubscriptionSink> {
@@ -73,7 +73,7 @@ impl SessionState {
         peer: &Peer<RoleServer>,
     ) {
         let Some(now) = library.edition() else { return };
-        let before = self.told.swap(now, Ordering::AcqRel);
+        let before = self.known_edition.swap(now, Ordering::AcqRel);
         if before == 0 || before == now {
             return;
         }
@@ -138,7 +138,7 @@ impl Session {
     async fn notify_tools_changed(&self, context: &RequestContext<RoleServer>) {
         if !has_subscriptions(context) {
             if let Err(error) = context.peer.notify_tool_list_changed().await {
-                tracing::debug!(%error, "a client was not told of other tools");
+                tracing::debug!(%error, "a client could not be notified that its tools changed");
             }
             return;
         }
@@ -245,17 +245,17 @@ impl ServerHandler for Session {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (mut told, opened) = self.resources.prompt(request).await?;
+        let (mut prompt, opened) = self.resources.prompt(request).await?;
         let counter = &self.state(&context).counter;
         // The user chose the skill, so its tool list applies as if a model had loaded it.
         let other_tools = counter.follow(&opened.skill);
         // The note is in our words, so it is separate from the text of the skill.
         let note = counter.note(&opened);
-        told.messages.extend(note.map(|note| PromptMessage::new_text(Role::User, note)));
+        prompt.messages.extend(note.map(|note| PromptMessage::new_text(Role::User, note)));
         if other_tools {
             self.notify_tools_changed(&context).await;
         }
-        Ok(told.into())
+        Ok(prompt.into())
     }
 
     async fn list_resources(
@@ -296,14 +296,14 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let told = tokio::select! {
-            told = self.answer(request, &context) => told,
+        let outcome = tokio::select! {
+            outcome = self.answer(request, &context) => outcome,
             () = context.ct.cancelled() => {
                 return Err(ErrorData::invalid_request("the call was cancelled", None));
             }
         };
         self.notify_skills_changed(&context).await;
-        match told {
+        match outcome {
             CallOutcome::Answer(answered) => {
                 if answered.brought {
                     self.notify_tools_changed(&context).await;
@@ -345,7 +345,7 @@ impl ServerHandler for Session {
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
         let params = params.as_ref();
-        let told = match method.as_str() {
+        let result = match method.as_str() {
             "skills/list" => self.resources.skills(params).await,
             "skills/get" => self.resources.skill(params).await,
             "resources/directory/read" => self.resources.children(params).await,
@@ -357,6 +357,6 @@ impl ServerHandler for Session {
                 Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
             }
         };
-        told.map(CustomResult::new)
+        result.map(CustomResult::new)
     }
 }

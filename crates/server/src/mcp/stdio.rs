@@ -40,7 +40,7 @@ use super::{
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum lines that wait to be written.
 const MAX_QUEUED_LINES: usize = 256;
-/// Maximum open requests before reading pauses, and maximum tools that run at once.
+/// Maximum number of open requests before reading pauses, and maximum number of concurrent tools.
 const MAX_OPEN_REQUESTS: usize = 256;
 /// How long reading pauses for a client that does not read its responses. The pause is limited,
 /// because some requests, such as subscriptions, stay open as long as the client likes.
@@ -91,7 +91,7 @@ async fn watch(state: &SessionState, library: &dyn Library, peer: &Peer<RoleServ
         return pending().await;
     }
     sleep(FIRST_SKILL_CHECK).await;
-    // A client without requests is notified as well, so read the initial skills.
+    // Clients that send no requests are notified, too, so the initial skills are read here.
     if let Err(error) = library.skills().await {
         tracing::debug!(%error, "the skills cannot be looked at");
     }
@@ -135,7 +135,7 @@ struct OpenRequests {
 /// The work for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestKind {
-    /// A request that is answered at once.
+    /// A request that is answered quickly.
     Answer,
     /// A request that runs a tool of a skill, which may take any time.
     Run,
@@ -187,8 +187,9 @@ impl OpenRequests {
         self.wait_for_fewer(1, counts).await;
     }
 
-    /// Waits for open requests after the end of the input: a client that pipes requests in wants
-    /// all responses. Tools get less time than other requests, so that none runs for nobody.
+    /// Waits for open requests after the end of the input, since a client that pipes requests in
+    /// wants all responses. Tools get less time than other requests, because usually nobody waits
+    /// for their result.
     async fn wait_for_last_answers(&self) {
         if timeout(SHUTDOWN_RUN_TIMEOUT, self.wait_for_none(|_| true)).await.is_err() {
             let _ = timeout(
@@ -286,8 +287,9 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
                 self.begun |= starts_work(&request.request);
                 true
             }
-            JsonRpcMessage::Notification(told) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.open.remove(id);
@@ -348,8 +350,8 @@ fn starts_work(request: &ClientRequest) -> bool {
 /// The message of a client that cancels a request.
 fn cancelled(id: RequestId) -> ClientJsonRpcMessage {
     let why = Some("the input has ended".to_owned());
-    let told = CancelledNotification::new(CancelledNotificationParam::new(Some(id), why));
-    ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(told))
+    let notification = CancelledNotification::new(CancelledNotificationParam::new(Some(id), why));
+    ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(notification))
 }
 
 fn line(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {

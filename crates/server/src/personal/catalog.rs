@@ -1,7 +1,7 @@
 //! Lists and fetches skills from the repositories that administrators configure.
 //!
 //! Only repositories on GitHub are fetched, and others that the operator allows. Each fetch has a
-//! time limit, and the result is cached for a moment.
+//! time limit, and the result is cached for a minute.
 
 use std::{
     collections::HashMap,
@@ -199,7 +199,7 @@ impl Catalog {
         Arc::clone(cache.entry(key).or_default())
     }
 
-    /// Clears the cache, so that a change of the sources takes effect at once.
+    /// Clears the cache, so that a change of the sources takes effect immediately.
     pub(crate) fn clear_cache(&self) {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

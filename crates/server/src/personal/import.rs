@@ -16,18 +16,36 @@ use super::{
     ConflictReason, Package, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError,
     StoredSkill, digest,
 };
-use crate::skill_scan;
+use crate::{auth::Caller, skill_scan};
 
 /// Maximum number of names that are tried: `name`, `name-2` and so on.
 const MAX_NAME_TRIES: u32 = 100;
 
-/// Who imports a skill.
+/// Who imports or saves a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportSource {
-    /// A logged-in user, who knows the skill.
+    /// A logged-in user, who is responsible for the skill.
     Person,
-    /// An API token: a user has to review the skill.
+    /// A program with an API token: a user must review the skill before agents use it.
     Program,
+}
+
+impl ImportSource {
+    pub(crate) fn of(caller: &Caller) -> Self {
+        if caller.token.is_some() { Self::Program } else { Self::Person }
+    }
+
+    /// Scans what a program saves. Users may save what they want.
+    pub(super) async fn scan(
+        self,
+        text: &str,
+        resources: Vec<Resource>,
+    ) -> Result<Verdict, StoreSkillError> {
+        match self {
+            Self::Person => Ok(Verdict::Allow),
+            Self::Program => Ok(scan(text.to_owned(), resources).await?.verdict),
+        }
+    }
 }
 
 /// A skill to import.

@@ -6,7 +6,6 @@ use std::{
     fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use savoir_package::Tree;
@@ -23,8 +22,6 @@ use super::{
     StoreSkillError, digest, from_tree,
 };
 
-/// How long one import may take before another process may start one.
-const LEASE_DURATION: Duration = Duration::from_mins(10);
 /// Maximum bytes of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
@@ -104,17 +101,17 @@ pub(crate) async fn project_until(
     stopped: impl Future<Output = ()>,
 ) -> Result<Option<ProjectionReport>, StoreError> {
     let mut projected = ProjectionReport::default();
-    let leases = skill_writer.database().leases();
-    let holder = uuid::Uuid::new_v4().to_string();
-    let Some(lease) = leases.acquire("integrations", &holder, LEASE_DURATION).await? else {
+    let Some(lease) = skill_writer.database().leases().hold("integrations").await? else {
         return Ok(None);
     };
-    let done = tokio::select! {
-        done = project_all(skill_writer, folders, &mut projected) => done.map(|()| true),
-        () = stopped => Ok(false),
+    let projecting = async {
+        tokio::select! {
+            done = project_all(skill_writer, folders, &mut projected) => done.map(|()| true),
+            () = stopped => Ok(false),
+        }
     };
-    leases.release(&lease).await?;
-    Ok(done?.then_some(projected))
+    let done = lease.during(projecting).await;
+    Ok(done.unwrap_or(Ok(false))?.then_some(projected))
 }
 
 async fn project_all(
@@ -158,7 +155,7 @@ fn report_broken(projected: &mut ProjectionReport, place: &Path, why: &dyn std::
 #[derive(Default)]
 struct FolderListing {
     folders: Vec<PathBuf>,
-    /// Symlinks are not followed; what they point to does not count as removed.
+    /// Symlinks. They are not followed, and the skills that they lead to do not count as removed.
     links: Vec<PathBuf>,
 }
 
@@ -190,7 +187,8 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Integration {
-    /// The outer error is one of the store, the inner one of the manifest.
+    /// Reads the manifest of an integration. The outer error is one of the database, the inner one
+    /// of the manifest.
     async fn read(
         skill_writer: &SkillWriter,
         folder: &Path,
@@ -394,7 +392,7 @@ async fn remove_others(
             continue;
         }
         // Store that a skill is disabled, so that it is still disabled when it comes back.
-        let notes = if facts.enabled { Notes::Forgotten } else { Notes::ParsedSkill };
+        let notes = if facts.enabled { Notes::Forgotten } else { Notes::Kept };
         match skill_writer.remove_with(&name, &file.version, notes).await {
             Ok(Ok(())) => projected.removed.push(name_of_key(&name).to_owned()),
             Ok(Err(WriteError::Store(error))) | Err(StoreSkillError::Store(error)) => {

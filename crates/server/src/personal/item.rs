@@ -14,7 +14,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-/// A skill with what is known of it.
+/// A skill with its metadata.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "the API defines these fields")]
 pub struct Item {
@@ -22,10 +22,11 @@ pub struct Item {
     name: String,
     description: String,
     when_to_use: Option<String>,
-    /// The tools that it allows, by the names of Personal Agent; all if there are none.
+    /// The tools that the skill allows, by their names in Personal Agent; all tools if the list is
+    /// empty.
     allowed_tools: Vec<String>,
     context_fork: bool,
-    /// Whether it is offered to agents.
+    /// Whether agents can use the skill.
     enabled: bool,
     pinned: bool,
     #[schema(value_type = String)]
@@ -34,15 +35,15 @@ pub struct Item {
     source: Provenance,
     source_id: Option<String>,
     source_version: Option<String>,
-    /// When an agent used it last.
+    /// The last time that an agent used the skill.
     last_used_at: Option<String>,
-    /// The paths of its other files.
+    /// The paths of the other files.
     resources: Vec<String>,
     /// `own`, or `shared` for a skill without an owner.
     owner: &'static str,
     updated_at: String,
     has_inputs: bool,
-    /// What an import repaired.
+    /// What the import repaired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     /// `review` or `block`, if the scan of an import found something: the skill is disabled until
@@ -82,7 +83,7 @@ impl Item {
         }
     }
 
-    /// Adds what an import repaired.
+    /// Adds notes about what the import repaired.
     #[must_use]
     pub fn with_notes(self, notes: Vec<String>) -> Self {
         Self { notes, ..self }

@@ -18,8 +18,8 @@ use thiserror::Error;
 
 /// Folders of an archive whose files belong to a skill.
 const RESOURCE_FOLDERS: [&str; 3] = ["references/", "scripts/", "assets/"];
-/// The file with the tools of a skill. If it exists but cannot be stored, the import fails:
-/// without its tools the skill would be another one.
+/// The file with the tools of a skill. If it exists but cannot be stored, the import fails, because
+/// the skill would not work without its tools.
 const TOOLS_FILE: &str = "tools.py";
 /// Maximum bytes of a file that is stored.
 const MAX_RESOURCE_BYTES: usize = 256 * 1024;
@@ -71,7 +71,7 @@ pub enum PackageError {
     TooLarge(usize),
     /// `tools.py` cannot be stored.
     #[error(
-        "tools.py has {0} bytes or is no text in UTF-8 without NUL, and at most {MAX_RESOURCE_BYTES} are kept; a skill is not kept without its tools"
+        "tools.py has {0} bytes; it must be UTF-8 text without NUL bytes, of at most {MAX_RESOURCE_BYTES} bytes; the skill is not imported without its tools"
     )]
     Tools(usize),
     /// `tools.py` is a folder.
@@ -200,8 +200,8 @@ fn package(
     Ok(Package { name, text, resources, notes })
 }
 
-/// The text without blank lines before a frontmatter, which other programs take for a text without
-/// one.
+/// Removes blank lines before the frontmatter. Other programs do not recognize a frontmatter after
+/// blank lines.
 fn without_leading_blank_lines(text: &str) -> &str {
     let mut rest = text;
     while let Some((line, after)) = rest.split_once('\n')

@@ -19,7 +19,7 @@ pub fn read(name: &str, text: &str) -> Result<Skill, String> {
     let mut skill = if reading.is_usable() {
         reading.skill.clone()
     } else {
-        // Formal errors, such as `metadata: text`, do not matter to a model.
+        // Formal errors, such as `metadata: text`, do not prevent a model from using the skill.
         let prepared = prepare_skill(name, &reading, None);
         prepared.map_err(|_| failure_reason(&reading))?.skill
     };

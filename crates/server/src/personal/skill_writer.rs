@@ -1,25 +1,22 @@
 //! Writes whole skills together with their metadata.
 //!
-//! Files and metadata ("facts") are stored in two places, and a process may crash between the two
-//! writes. Permissions of the new skill are stored before its files change, its version only
-//! afterwards. So a skill that needs a review is never available before it, and a skill that was
-//! not written completely counts as the old one.
+//! Files and metadata ("facts") are stored in two places, and the process may crash between the two
+//! writes. The new skill's permissions are stored before its files, its version after them. So a
+//! skill that needs a review is never available before it, and an incompletely written skill counts
+//! as the old one.
 
 use std::time::Duration;
 
+use savoir_scan::Verdict;
 use savoir_skill::dialect::agent_flow::{self, Purpose, StoredSkillFile};
 use savoir_store::{
-    Database, QuotaReached, Resource, SkillFacts, SkillFile, SkillFiles, StoreError, WriteError,
-    check_quota, name_of_key, owner_key,
+    Database, QuotaReached, Resource, SkillFacts, SkillFile, SkillFiles, StoreError, Timestamp,
+    WriteError, check_quota, name_of_key, owner_key,
 };
 use thiserror::Error;
 
-use super::{RESERVED_NAMES, digest};
+use super::{ImportSource, RESERVED_NAMES, digest};
 
-/// How long a skill stays locked after the process that changes it died.
-const LEASE_DURATION: Duration = Duration::from_secs(2);
-/// How often a lock is renewed while a change goes on.
-const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_millis(500);
 /// How often to retry while the same skill is being changed, and the pause between retries.
 const MAX_LEASE_TRIES: u32 = 200;
 const LEASE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -54,6 +51,26 @@ pub struct StoredSkill {
     pub is_new: bool,
 }
 
+/// A new text of a skill.
+#[derive(Debug)]
+pub(crate) struct TextChange {
+    /// The skill as it was read.
+    pub(crate) before: SkillFile,
+    pub(crate) text: String,
+    pub(crate) by: ImportSource,
+    /// The user who saves it.
+    pub(crate) user_id: i64,
+}
+
+/// A skill whose text was saved.
+#[derive(Debug)]
+pub(crate) struct SavedSkill {
+    pub(crate) file: SkillFile,
+    /// What the scan found in the text of a program. Unless it is [`Verdict::Allow`], the skill is
+    /// disabled.
+    pub(crate) verdict: Verdict,
+}
+
 /// The existing skill that a new one would replace.
 #[derive(Debug)]
 pub struct ReplacedSkill {
@@ -83,8 +100,11 @@ impl ReplacedSkill {
 pub(super) enum Notes {
     /// The metadata is deleted.
     Forgotten,
-    /// The metadata is stored for when the skill is imported again.
-    ParsedSkill,
+    /// The metadata stays for when the skill is imported again.
+    Kept,
+    /// The metadata of a disabled skill stays, so that a program does not enable the skill by
+    /// creating it again.
+    KeptIfDisabled,
 }
 
 /// Why an existing skill is not replaced.
@@ -181,37 +201,25 @@ impl SkillWriter {
         self.with_owner_lock(owner.as_deref(), exchange).await
     }
 
-    /// Does some work while no other request changes a skill.
+    /// Runs some work while no other request changes a skill.
     pub(crate) async fn with_skill_lock<T>(
         &self,
         name: &str,
         work: impl Future<Output = Result<T, StoreSkillError>>,
     ) -> Result<T, StoreSkillError> {
-        let leases = self.database.leases();
-        let holder = uuid::Uuid::new_v4().to_string();
         let lease = format!("skill {}", name_of_key(name));
         for _ in 0..MAX_LEASE_TRIES {
-            if let Some(lease) = leases.acquire(&lease, &holder, LEASE_DURATION).await? {
-                let renew = async {
-                    loop {
-                        tokio::time::sleep(LEASE_RENEWAL_INTERVAL).await;
-                        // Tried again after the next pause.
-                        let _ = leases.acquire(&lease.name, &holder, LEASE_DURATION).await;
-                    }
-                };
-                let done = tokio::select! {
-                    done = work => done,
-                    () = renew => return Err(StoreSkillError::Busy(name.to_owned())),
-                };
-                leases.release(&lease).await?;
-                return done;
+            if let Some(lease) = self.database.leases().hold(&lease).await? {
+                let busy = || Err(StoreSkillError::Busy(name.to_owned()));
+                return lease.during(work).await.unwrap_or_else(busy);
             }
             tokio::time::sleep(LEASE_RETRY_INTERVAL).await;
         }
         Err(StoreSkillError::Busy(name.to_owned()))
     }
 
-    /// Does some work while no skill is added for an owner, so that the skills can be counted.
+    /// Runs some work while no skill is added for an owner, so that the number of skills stays
+    /// correct.
     async fn with_owner_lock<T>(
         &self,
         owner: Option<&str>,
@@ -272,14 +280,19 @@ impl SkillWriter {
         let version = before.as_ref().map(|before| before.file.version.as_str());
         match self.files.put(&key, text, resources, version).await {
             Ok(file) => {
-                facts_of.put(&key, &facts).await?;
+                // If this writer lost its lock meanwhile, another one has stored its own metadata,
+                // which may disable the skill.
+                facts_of.replace_if(&key, &meanwhile, Some(&facts)).await?;
+                if before.is_none() && noted.is_none_or(|noted| noted.owner != facts.owner) {
+                    self.remove_versions(&key).await;
+                }
+                let user_id = facts.owner.as_deref().and_then(|owner| owner.parse().ok());
+                let replaced = before.as_ref().map(|before| &before.file);
+                self.record_version(&file, replaced, user_id).await;
                 Ok(StoredSkill { file, facts, is_new: before.is_none() })
             }
             Err(error) => {
-                match &noted {
-                    Some(noted) => facts_of.put(&key, noted).await?,
-                    None => facts_of.forget(&key).await?,
-                }
+                facts_of.replace_if(&key, &meanwhile, noted.as_ref()).await?;
                 Err(match error {
                     WriteError::Exists { .. } => StoreSkillError::Taken(name),
                     WriteError::Missing | WriteError::Changed => StoreSkillError::Busy(name),
@@ -304,7 +317,7 @@ impl SkillWriter {
         Ok(self.files.read_lossy(&key).await?.map(|file| file.key))
     }
 
-    /// All skills of a name, whoever owns them; the oldest first.
+    /// All skills with a name, of any owner; the oldest first.
     pub async fn find_all(&self, name: &str) -> Result<Vec<SkillFile>, StoreError> {
         let mut found = Vec::new();
         for key in self.files.keys().await? {
@@ -325,7 +338,7 @@ impl SkillWriter {
         Ok(if is_free { name.to_owned() } else { owner_key(name, owner) })
     }
 
-    /// The skill that has a key now; an error if it belongs to another owner.
+    /// The skill that is stored under a key; an error if it belongs to another owner.
     async fn load_replaced(
         &self,
         key: &str,
@@ -344,7 +357,7 @@ impl SkillWriter {
         if stored.owner.as_deref() != owner {
             return Err(taken());
         }
-        let facts = SkillFacts::holding(noted, stored.owner, file.created_at);
+        let facts = SkillFacts::for_owner(noted, stored.owner, file.created_at);
         let now = match &facts.digest {
             Some(_) => Some(digest(&file.text, &self.resources(key).await?)),
             None => None,
@@ -352,30 +365,122 @@ impl SkillWriter {
         Ok(Some(ReplacedSkill { file, facts, now }))
     }
 
-    /// Creates a skill of one file. Old metadata of a skill whose files were deleted by hand is
-    /// removed.
+    /// Creates a skill of one file. Old metadata of a skill whose files were deleted is removed. A
+    /// skill that a program creates is disabled if the scan finds something, or if one of this name
+    /// was disabled before.
     pub(crate) async fn create(
         &self,
         name: &str,
         text: &str,
         owner: &str,
-    ) -> Result<Result<SkillFile, WriteError>, StoreSkillError> {
+        by: ImportSource,
+    ) -> Result<Result<SavedSkill, WriteError>, StoreSkillError> {
         let (skill_writer, name, text) = (self.clone(), name.to_owned(), text.to_owned());
         let owner = owner.to_owned();
         run_to_completion(async move {
-            let create = async {
-                skill_writer.check_quota(Some(&owner)).await?;
-                let key = skill_writer.key_for(&name, Some(&owner)).await?;
-                let made = skill_writer.files.create(&key, &text).await;
-                if made.is_ok() {
-                    skill_writer.remove_facts(&key).await;
-                }
-                Ok(made)
-            };
-            let create = Box::pin(skill_writer.with_skill_lock(&name, create));
+            let create = Box::pin(
+                skill_writer
+                    .with_skill_lock(&name, skill_writer.create_locked(&name, &text, &owner, by)),
+            );
             skill_writer.with_owner_lock(Some(&owner), create).await
         })
         .await
+    }
+
+    async fn create_locked(
+        &self,
+        name: &str,
+        text: &str,
+        owner: &str,
+        by: ImportSource,
+    ) -> Result<Result<SavedSkill, WriteError>, StoreSkillError> {
+        self.check_quota(Some(owner)).await?;
+        let key = self.key_for(name, Some(owner)).await?;
+        let verdict = by.scan(text, Vec::new()).await?;
+        let facts_of = self.database.skill_facts();
+        let noted = facts_of.get(&key).await?;
+        let was_disabled = |noted: &SkillFacts| {
+            by == ImportSource::Program && !noted.enabled && noted.owner.as_deref() == Some(owner)
+        };
+        let disabled = (verdict != Verdict::Allow || noted.as_ref().is_some_and(was_disabled))
+            .then(|| SkillFacts {
+                enabled: false,
+                ..SkillFacts::authored(Some(owner.to_owned()), Timestamp::now())
+            });
+        if let Some(disabled) = &disabled {
+            facts_of.put(&key, disabled).await?;
+        }
+        match (self.files.create(&key, text).await, disabled) {
+            (Ok(file), disabled) => {
+                match disabled {
+                    Some(_) => self.remove_versions(&key).await,
+                    None => self.remove_facts(&key).await,
+                }
+                self.record_version(&file, None, owner.parse().ok()).await;
+                Ok(Ok(SavedSkill { file, verdict }))
+            }
+            (Err(error), None) => Ok(Err(error)),
+            (Err(error), Some(disabled)) => {
+                facts_of.replace_if(&key, &disabled, noted.as_ref()).await?;
+                Ok(Err(error))
+            }
+        }
+    }
+
+    /// Replaces the text of a skill that still has the version that was read. If a program does it
+    /// and the scan finds something, the skill is disabled.
+    pub(crate) async fn replace_text(
+        &self,
+        change: TextChange,
+    ) -> Result<Result<SavedSkill, WriteError>, StoreSkillError> {
+        let skill_writer = self.clone();
+        run_to_completion(async move {
+            let name = change.before.name().to_owned();
+            skill_writer.with_skill_lock(&name, skill_writer.replace_text_locked(change)).await
+        })
+        .await
+    }
+
+    async fn replace_text_locked(
+        &self,
+        change: TextChange,
+    ) -> Result<Result<SavedSkill, WriteError>, StoreSkillError> {
+        let TextChange { before, text, by, user_id } = change;
+        let (key, owner) = (before.key.as_str(), owner_of(&before));
+        let resources = match by {
+            ImportSource::Person => Vec::new(),
+            ImportSource::Program => self.resources(key).await?,
+        };
+        let verdict = by.scan(&text, resources).await?;
+        let facts_of = self.database.skill_facts();
+        let noted = facts_of.get(key).await?;
+        let facts = SkillFacts::for_owner(noted.as_ref(), owner.clone(), before.created_at);
+        let disabled = (verdict != Verdict::Allow && facts.enabled)
+            .then_some(SkillFacts { enabled: false, ..facts });
+        // Before the text, so that the skill is never available without a review.
+        if let Some(disabled) = &disabled {
+            facts_of.put(key, disabled).await?;
+        }
+        match self.files.replace(key, &text, &before.version).await {
+            Ok(file) => {
+                let new_owner = owner_of(&file);
+                let is_same_owner = new_owner == owner;
+                if !is_same_owner {
+                    // The new owner must not read what the old one wrote.
+                    self.remove_versions(key).await;
+                    self.set_owner(key, new_owner.as_deref()).await;
+                }
+                let replaced = is_same_owner.then_some(&before);
+                self.record_version(&file, replaced, Some(user_id)).await;
+                Ok(Ok(SavedSkill { file, verdict }))
+            }
+            Err(error) => {
+                if let Some(disabled) = &disabled {
+                    facts_of.replace_if(key, disabled, noted.as_ref()).await?;
+                }
+                Ok(Err(error))
+            }
+        }
     }
 
     /// Removes a skill, if it still has this version, with its metadata.
@@ -383,8 +488,13 @@ impl SkillWriter {
         &self,
         key: &str,
         version: &str,
+        by: ImportSource,
     ) -> Result<Result<(), WriteError>, StoreSkillError> {
-        self.remove_with(key, version, Notes::Forgotten).await
+        let notes = match by {
+            ImportSource::Person => Notes::Forgotten,
+            ImportSource::Program => Notes::KeptIfDisabled,
+        };
+        self.remove_with(key, version, notes).await
     }
 
     /// Removes a skill, if it still has this version.
@@ -397,8 +507,16 @@ impl SkillWriter {
         let (skill_writer, key, version) = (self.clone(), key.to_owned(), version.to_owned());
         run_to_completion(async move {
             let remove = async {
+                let is_kept = match notes {
+                    Notes::Forgotten => false,
+                    Notes::Kept => true,
+                    Notes::KeptIfDisabled => {
+                        let noted = skill_writer.database.skill_facts().get(&key).await?;
+                        noted.is_some_and(|noted| !noted.enabled)
+                    }
+                };
                 let removed = skill_writer.files.delete(&key, Some(&version)).await;
-                if removed.is_ok() && notes == Notes::Forgotten {
+                if removed.is_ok() && !is_kept {
                     skill_writer.remove_facts(&key).await;
                 }
                 Ok(removed)
@@ -408,23 +526,54 @@ impl SkillWriter {
         .await
     }
 
-    /// Deletes the metadata of a removed skill, under its lock: afterwards another skill may get
-    /// the name. An error is only logged: metadata without a skill is harmless.
+    /// Deletes the metadata of a removed skill, while the skill is locked, because another skill
+    /// may get the name afterwards. An error is only logged: metadata without a skill is harmless.
     async fn remove_facts(&self, key: &str) {
         if let Err(error) = self.database.skill_facts().forget(key).await {
             tracing::warn!(skill = key, %error, "what was known of a skill is not forgotten");
         }
+        self.remove_versions(key).await;
+    }
+
+    async fn remove_versions(&self, key: &str) {
+        if let Err(error) = self.database.skill_facts().forget_versions(key).await {
+            tracing::warn!(skill = key, %error, "the versions of a skill are not removed");
+        }
+    }
+
+    /// Records the text of a saved skill as its newest version, after the text that it replaced:
+    /// the file may have been changed without the server. An error is only logged, because the
+    /// skill is saved.
+    async fn record_version(
+        &self,
+        saved: &SkillFile,
+        replaced: Option<&SkillFile>,
+        user_id: Option<i64>,
+    ) {
+        let facts = self.database.skill_facts();
+        let record = async {
+            if let Some(before) = replaced {
+                let text = agent_flow::without_owner(&before.text);
+                let written_at = before.updated_at.min(Timestamp::now());
+                facts.record_version(&saved.key, &text, None, written_at).await?;
+            }
+            let text = agent_flow::without_owner(&saved.text);
+            facts.record_version(&saved.key, &text, user_id, Timestamp::now()).await
+        };
+        if let Err(error) = record.await {
+            tracing::warn!(skill = saved.key, %error, "a version of a skill is not recorded");
+        }
     }
 
     /// Changes the owner in the metadata of a skill.
-    pub(crate) async fn set_owner(&self, key: &str, owner: Option<&str>) {
+    async fn set_owner(&self, key: &str, owner: Option<&str>) {
         if let Err(error) = self.database.skill_facts().set_owner(key, owner).await {
             tracing::warn!(skill = key, %error, "what is known of a skill has its old owner");
         }
     }
 }
 
-/// Whether a file belongs to an owner, or to all users without one.
+/// Whether a file belongs to an owner; without an owner, whether it belongs to all users.
 fn is_owned_by(file: &SkillFile, owner: Option<&str>) -> bool {
     match StoredSkillFile::read(file.name(), &file.text, Purpose::Load) {
         Ok(stored) => stored.owner.as_deref() == owner,

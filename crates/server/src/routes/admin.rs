@@ -88,7 +88,7 @@ struct UserList {
     total: usize,
 }
 
-/// Done.
+/// Whether the change succeeded.
 #[derive(Debug, Serialize, ToSchema)]
 struct UserChanged {
     success: bool,
@@ -155,7 +155,7 @@ async fn change(
     let Authenticated { caller, body: Json(new) } = authenticated;
     caller.check_admin()?;
     let user = find(&app, &id).await?;
-    // So that there is always an administrator.
+    // Otherwise there might be no administrator left.
     if user.id == caller.user.id {
         return Err(ApiError::bad_request("Cannot change your own role")
             .with_hint("ask another administrator"));
@@ -285,7 +285,7 @@ async fn delete(
     Ok(UserChanged::with(&user, "deleted", &authenticated.caller))
 }
 
-/// After a change that did nothing: fails if the account is still the only active administrator.
+/// Explains a change that had no effect: fails if the account is the only active administrator.
 async fn check_can_lose_rights(app: &App, user: &User, gains: bool) -> ApiResult<()> {
     let user = app.database.accounts().by_id(user.id).await?;
     if !gains && user.is_some_and(|user| user.active && user.is_admin()) {

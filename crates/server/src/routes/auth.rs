@@ -13,7 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{docs, session::start_session};
 use crate::{
-    accounts::{AccountError, Email, NewAccount, NewPassword},
+    accounts::{AccountError, Email, NewAccount, NewPassword, is_of_admin},
     app::App,
     auth::{Anonymous, Authenticated, Json, has_cookie_only},
     body::{Members, Shape, Text},
@@ -31,7 +31,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(password))
 }
 
-/// An address and a password.
+/// An email address and a password.
 #[derive(Debug, ToSchema)]
 pub(super) struct Credentials {
     #[schema(pattern = r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$")]
@@ -64,7 +64,7 @@ impl Shape for Passwords {
     }
 }
 
-/// A person.
+/// A user account.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = User)]
 pub(super) struct Person {
@@ -88,10 +88,10 @@ impl From<User> for Person {
     }
 }
 
-/// A token, and whose it is.
+/// A session token and its user.
 #[derive(Debug, Serialize, ToSchema)]
 struct LoggedIn {
-    /// For `Authorization: Bearer …`, good for seven days.
+    /// The session token for `Authorization: Bearer …`, valid for seven days.
     token: String,
     user: Person,
 }
@@ -102,11 +102,11 @@ struct LoggedOut {
     success: bool,
 }
 
-/// The password is wrong.
+/// The result of changing a password.
 #[derive(Debug, Serialize, ToSchema)]
 struct PasswordChanged {
     success: bool,
-    /// Replaces all earlier tokens. A browser gets a new session cookie instead.
+    /// The new token. All earlier tokens are revoked. A browser gets a new session cookie instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -142,7 +142,7 @@ async fn register(
         return Err(closed());
     }
     let account = NewAccount::check(&email, &password)?;
-    let role = match is_of_admin(&app, &account.email) {
+    let role = match is_of_admin(&app.config, &account.email) {
         false => Role::User,
         true if local => Role::Admin,
         true => return Err(closed()),
@@ -160,10 +160,6 @@ async fn register(
 
 fn closed() -> ApiError {
     ApiError::forbidden("Registration is closed. Ask an administrator for an account.")
-}
-
-fn is_of_admin(app: &App, email: &Email) -> bool {
-    app.config.admin_email.as_deref().and_then(Email::parse).as_ref() == Some(email)
 }
 
 /// Log in.

@@ -46,7 +46,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(replace, remove))
 }
 
-/// What the catalogue has.
+/// The skills of all sources.
 #[derive(Debug, Serialize, ToSchema)]
 struct CatalogListing {
     items: Vec<CatalogItem>,
@@ -62,11 +62,11 @@ struct CatalogItem {
     repo: String,
     #[serde(rename = "ref")]
     reference: Option<String>,
-    /// Its folder in the repository; empty at the root.
+    /// The folder in the repository; empty for the root.
     folder: String,
     name: String,
     description: String,
-    /// The object that its SKILL.md is.
+    /// The Git object id of SKILL.md.
     sha: String,
     installed: bool,
     /// The name of your installed copy.
@@ -78,11 +78,11 @@ struct CatalogItem {
 pub(super) struct Installed {
     pub(super) name: String,
     version: Option<String>,
-    /// The digest of its files after the installation.
+    /// The digest of the files after the installation.
     pub(super) digest: Option<String>,
 }
 
-/// A source that could not be asked.
+/// A source that did not respond.
 #[derive(Debug, Serialize, ToSchema)]
 struct SourceFailure {
     source_id: String,
@@ -175,9 +175,9 @@ pub(super) async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<S
 pub(super) struct Wanted {
     #[schema(min_length = 1)]
     source_id: String,
-    /// Its folder in the repository; empty at the root.
+    /// The folder in the repository; empty for the root.
     folder: String,
-    /// Whether it replaces your own skill even if it was edited here. Default: false.
+    /// Whether to replace your own skill even if it was edited here. Default: false.
     overwrite: Option<bool>,
 }
 
@@ -231,7 +231,7 @@ pub(super) struct FetchedSkill {
     pub(super) name: String,
     /// Its id among the skills of all sources.
     pub(super) source_id: String,
-    /// The object that its SKILL.md is.
+    /// The Git object id of SKILL.md.
     sha: String,
     pub(super) tree: Tree,
 }
@@ -288,7 +288,7 @@ async fn checked(tree: Tree, called: String) -> ApiResult<Package> {
 /// The error for a skill that the scan blocks.
 fn blocked(findings: &[Finding]) -> ApiError {
     let blocking: Vec<_> = findings.iter().filter(|finding| finding.blocks()).collect();
-    let told: Vec<_> = blocking
+    let findings_json: Vec<_> = blocking
         .iter()
         .take(MAX_FINDINGS)
         .map(|finding| {
@@ -297,7 +297,7 @@ fn blocked(findings: &[Finding]) -> ApiError {
         })
         .collect();
     let message = "The skill does what harmful skills do; it is not installed";
-    ApiError::field(StatusCode::BAD_REQUEST, "content", message).with_findings(told)
+    ApiError::field(StatusCode::BAD_REQUEST, "content", message).with_findings(findings_json)
 }
 
 async fn store(
@@ -321,7 +321,7 @@ async fn store(
     app.skills.skill_writer().store_import(arrival, decide).await
 }
 
-/// The metadata of a skill of the catalogue, if it may replace the existing skill.
+/// The metadata of a skill of the catalogue. Fails if the skill must not replace the existing one.
 fn renewed(
     before: Option<&ReplacedSkill>,
     fresh: SkillFacts,

@@ -1,4 +1,4 @@
-//! What a skill of the catalogue would bring, before it is installed.
+//! Shows a skill of the catalogue before it is installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,11 +28,11 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(preview))
 }
 
-/// What a skill of the catalogue would bring.
+/// A skill of the catalogue and, if it is installed, what an update would change.
 #[derive(Debug, Serialize, ToSchema)]
 struct CatalogPreview {
     name: String,
-    /// Its SKILL.md.
+    /// The text of SKILL.md.
     text: String,
     files: Vec<PreviewFile>,
     permissions: Vec<PermissionView>,
@@ -53,9 +53,9 @@ struct PreviewFile {
 struct InstalledCopy {
     name: String,
     text: String,
-    /// Whether it was edited here after its installation.
+    /// Whether the copy was edited after its installation.
     edited: bool,
-    /// What an update would change, besides the text.
+    /// What an update would change, besides the text of SKILL.md.
     difference: UpdateDifference,
 }
 
@@ -73,7 +73,7 @@ struct FileDifference {
     path: String,
     /// `added`, `changed` or `removed`
     change: &'static str,
-    /// Its bytes now.
+    /// The current size in bytes.
     before: Option<usize>,
     after: Option<usize>,
 }
@@ -119,7 +119,7 @@ async fn preview(
     let Authenticated { caller, body: Json(wanted) } = authenticated;
     let FetchedSkill { name, source_id, tree, .. } = catalog::fetch(&app, &wanted).await?;
     let describing = tokio::task::spawn_blocking(move || {
-        // What cannot be stored is shown, but cannot be compared.
+        // Files that cannot be stored are shown, but not compared.
         let package = from_tree(Some(&name), &tree, ResourceSelection::All).ok();
         (describe(name, &tree), package)
     });

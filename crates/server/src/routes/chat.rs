@@ -35,7 +35,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(complete)).routes(routes!(models))
 }
 
-/// Something that a person says.
+/// A message to a model, a skill or a workflow.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ChatMessage {
     /// The conversation: 1 to 128 letters, digits, `_` and `-`.
@@ -44,16 +44,16 @@ struct ChatMessage {
     /// The message. `@skill text` runs a skill.
     #[schema(min_length = 1, max_length = 100_000)]
     message: String,
-    /// A workflow that answers.
+    /// The workflow that answers.
     workflow_id: Option<String>,
-    /// A knowledge base to search.
+    /// The knowledge base to search.
     kb_id: Option<String>,
     /// `provider:model` or a model's name.
     model: Option<String>,
-    /// Which tools of skills are offered where a model uses skills: those of the mode `Global`, `Dev`,
-    /// `Meeting` or `Writer`. `Global` if nothing else is said.
+    /// The mode, which limits the tools of skills that the model can use: `Global`, `Dev`,
+    /// `Meeting` or `Writer`. Default: `Global`.
     mode: Option<String>,
-    /// Whether the answer goes on when the client disconnects.
+    /// Whether the answer continues when the client disconnects.
     #[schema(required = false)]
     detached: bool,
 }
@@ -128,13 +128,13 @@ async fn complete(
     } else if parse_at_skill(&said.message).0.is_some() {
         caller.check_scope(Scope::SkillsRun)?;
     }
-    // A workflow that the user cannot see is not recorded in the conversation.
+    // If the user cannot see the workflow, its id is not stored in the conversation.
     let workflow = match &said.workflow_id {
         Some(id) => executions::find(&app, &caller, id).await?,
         None => None,
     };
-    // Ids are separate for each user, for administrators as well: a message never goes into the
-    // conversation of another user.
+    // Each user has separate ids, including administrators, so a message never goes into another
+    // user's conversation.
     let session = app.database.sessions().ensure(&said.session_id, caller.user.id).await?;
     let (new, then) = (said.new_run(&caller), OnDisconnect::new(&headers, said.detached));
     let skill_lookup = Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() });
@@ -197,7 +197,7 @@ async fn complete(
     Ok(answered.await)
 }
 
-/// A model that can be asked.
+/// A model that can answer messages.
 #[derive(Debug, Serialize, ToSchema)]
 struct ModelItem {
     /// `provider:model`

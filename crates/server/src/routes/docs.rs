@@ -8,7 +8,7 @@ use utoipa::{
     openapi::{Components, ContentBuilder, Ref, RefOr, Response, ResponseBuilder},
 };
 
-/// What is wrong.
+/// An error message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Detail {
     detail: String,
@@ -27,7 +27,7 @@ pub(super) struct FieldProblem {
     message: String,
 }
 
-/// How a body differs from its shape.
+/// The validation errors of a request body.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ShapeDetail {
     detail: Vec<ShapeProblem>,
@@ -43,13 +43,13 @@ pub(super) struct ShapeProblem {
     input: serde_json::Value,
 }
 
-/// A limit that was reached.
+/// An exceeded limit.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LimitDetail {
     error: String,
 }
 
-/// A limit that was reached: of requests, or of guesses at a password.
+/// An exceeded limit of requests, or too many failed logins.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
@@ -58,7 +58,7 @@ pub(super) enum LimitOrGuesses {
     Guesses(Detail),
 }
 
-/// A limit that was reached: of requests, or of documents that wait.
+/// An exceeded limit of requests, or too many waiting documents.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
@@ -67,7 +67,7 @@ pub(super) enum LimitOrWaiting {
     Waiting(Detail),
 }
 
-/// A body that has another shape, or is of another version.
+/// A request body that is invalid, or has an unsupported version.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
@@ -79,9 +79,9 @@ pub(super) enum ShapeOrVersion {
 /// One event of a stream.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StreamEvent {
-    /// What happened.
+    /// The name of the event.
     event: String,
-    /// What is known about it: an object in JSON.
+    /// The data of the event: a JSON object.
     data: String,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     auth::{authenticate, has_credentials},
     client::is_local,
     error::{ApiError, ApiResult},
-    web,
+    readiness, web,
 };
 
 /// Routes that are not part of the OpenAPI document.
@@ -29,7 +29,7 @@ pub(super) fn router() -> Router<App> {
         .route("/metrics", get(metrics))
 }
 
-/// The web app for browsers; for programs, what this server is.
+/// Returns the web app to browsers, and the name and version of the server to other clients.
 async fn identity(headers: HeaderMap) -> Response {
     if web::prefers_html(&headers) {
         return web::index_page(&headers);
@@ -42,9 +42,9 @@ async fn health() -> Json<Value> {
     Json(json!({"status": "healthy"}))
 }
 
-/// Whether requests can be served: the last test write to the database and the storage succeeded.
+/// Whether requests can be served: the database and the storage take a small write.
 async fn ready(State(app): State<App>) -> Response {
-    let health = app.readiness.health().await;
+    let health = readiness::check(&app).await;
     let good = health.is_good() && !app.stop.is_cancelled();
     let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
@@ -63,7 +63,9 @@ async fn metrics(
 ) -> ApiResult<Response> {
     if !is_local(&app.config, &headers, Some(peer)) {
         if !has_credentials(&app, &headers) {
-            return Err(ApiError::forbidden("Figures are for this machine and for administrators"));
+            return Err(ApiError::forbidden(
+                "Metrics are only for this machine and for administrators",
+            ));
         }
         authenticate(&app, &Method::GET, &headers, Scope::Admin).await?.check_admin()?;
     }

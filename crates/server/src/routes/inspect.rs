@@ -46,11 +46,11 @@ pub(super) fn router() -> OpenApiRouter<App> {
 struct ToCheck {
     /// The whole SKILL.md.
     text: String,
-    /// Report also what this agent rejects, cuts or ignores: `claude-code`, `codex` and others.
+    /// Also report what this agent rejects, cuts or ignores: `claude-code`, `codex` and others.
     agent: Option<String>,
-    /// Read the text in this dialect instead of detecting it.
+    /// The dialect of the text. Default: detected.
     dialect: Option<String>,
-    /// Report matters of style, too.
+    /// Also report matters of style.
     #[schema(required = false)]
     strict: bool,
 }
@@ -86,14 +86,14 @@ struct Finding {
     field: Option<String>,
     start: usize,
     end: usize,
-    /// Counted from one.
+    /// The line number, from 1.
     line: usize,
-    /// In characters, counted from one.
+    /// The column in characters, from 1.
     column: usize,
     fixes: Vec<Fix>,
 }
 
-/// Edits that solve a problem together.
+/// Edits that together fix a problem.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FindingFix)]
 struct Fix {
@@ -179,7 +179,7 @@ struct ToConvert {
     text: String,
     /// The dialect of the result.
     to: String,
-    /// Read the text in this dialect instead of detecting it.
+    /// The dialect of the text. Default: detected.
     dialect: Option<String>,
 }
 
@@ -198,15 +198,15 @@ impl Shape for ToConvert {
 #[schema(as = ConvertedSkill)]
 struct Converted {
     text: String,
-    /// What the other system cannot express, or only in a similar way.
+    /// Fields that the other dialect cannot express, or only approximately.
     lost: Vec<LostField>,
     /// The outcome for each field.
     fields: Vec<FieldChange>,
-    /// Other files that the other system needs.
+    /// Other files that the skill needs in the other dialect.
     files: Vec<ConvertedFile>,
 }
 
-/// A field that is not in the result with the same meaning.
+/// A field whose meaning is lost or changed in the result.
 #[derive(Debug, Serialize, ToSchema)]
 struct LostField {
     field: String,
@@ -307,7 +307,7 @@ struct DialectField {
     kind: Option<String>,
     required: bool,
     description: Option<String>,
-    /// The only values that it may have.
+    /// The allowed values, if there is a fixed list.
     choices: Option<Vec<Value>>,
 }
 
@@ -366,14 +366,15 @@ async fn insight(
     let resources = writer.resources(&kept.file.key).await?;
     let facts = app.database.skill_facts().get(&kept.file.key).await?;
     let facts = kept.facts(facts.as_ref());
-    on_a_thread(move || insight::describe(&kept, &facts, files, &resources)).await.map(JsonResponse)
+    let can_run_tools = app.config.skill_tools.is_some();
+    let describe = move || insight::describe(&kept, &facts, files, &resources, can_run_tools);
+    on_a_thread(describe).await.map(JsonResponse)
 }
 
-/// Which file.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct FileQuery {
-    /// Its path in the folder of the skill.
+    /// The path in the folder of the skill.
     #[param(min_length = 1)]
     path: String,
 }
@@ -431,7 +432,7 @@ fn bad(field: &str, error: &dyn std::fmt::Display) -> ApiError {
     ApiError::field(axum::http::StatusCode::BAD_REQUEST, field, error.to_string())
 }
 
-/// Reading a hostile text takes time, and other requests must not wait for it.
+/// Runs slow work on a blocking thread, so that other requests do not wait for it.
 async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> ApiResult<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| ApiError::internal("Internal server error", &error))

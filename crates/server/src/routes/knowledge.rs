@@ -106,7 +106,7 @@ struct DocumentItem {
     file_size: u64,
     created_at: String,
     task_id: Option<String>,
-    /// Why it cannot be searched.
+    /// Why indexing failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -146,7 +146,7 @@ struct ProcessAnswer {
     task_id: Option<String>,
 }
 
-/// How far the reading of a document is.
+/// The progress of indexing a document.
 #[derive(Debug, Serialize, ToSchema)]
 struct TaskItem {
     /// `pending`, `processing`, `completed` or `failed`
@@ -182,18 +182,18 @@ struct Found {
     total: usize,
 }
 
-/// A passage that fits.
+/// A passage that matches the query.
 #[derive(Debug, Serialize, ToSchema)]
 struct FoundPassage {
     text: String,
     metadata: PassageMetadata,
-    /// How relevant it is, between 0 and 1: 0 has nothing to do with the question.
+    /// The relevance between 0 and 1; 0 means unrelated.
     score: f64,
-    /// The place among all that was found, from 1.
+    /// The position among all results, from 1.
     rank: u32,
 }
 
-/// Where a passage stands.
+/// The origin of a passage.
 #[derive(Debug, Serialize, ToSchema)]
 struct PassageMetadata {
     doc_id: String,
@@ -227,17 +227,16 @@ struct BaseInfo {
     collection_exists: bool,
 }
 
-/// What is looked for.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct SearchQuery {
     /// The question.
     #[param(min_length = 1)]
     query: String,
-    /// How many passages.
+    /// Maximum number of passages.
     #[param(minimum = 1, maximum = 20, default = 5, required = false)]
     top_k: u32,
-    /// Only passages with at least this score.
+    /// Minimum score of the passages.
     #[param(minimum = 0, maximum = 1, default = 0, required = false)]
     min_score: f64,
 }
@@ -306,7 +305,7 @@ async fn delete(
     if removed { Ok(StatusCode::NO_CONTENT) } else { Err(no_base()) }
 }
 
-/// A file to be read.
+/// A file to upload.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the form for the OpenAPI document")]
 struct UploadForm {
@@ -601,8 +600,8 @@ fn search_error(error: &SearchError) -> ApiError {
     match error {
         SearchError::UnknownBase(_) => ApiError::not_found(error.to_string()),
         SearchError::OtherModel => ApiError::conflict(error.to_string()),
-        SearchError::Store(_) => {
-            ApiError::internal("Search failed. Please try again later.", error)
+        SearchError::Store(error) => {
+            ApiError::stored("Search failed. Please try again later.", error)
         }
     }
 }

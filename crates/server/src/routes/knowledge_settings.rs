@@ -21,13 +21,13 @@ use crate::{
 
 const MIN_CHUNK_TOKENS: i64 = 64;
 const MAX_CHUNK_TOKENS: i64 = 2048;
-/// Maximum bytes of a shown text.
+/// Maximum bytes of the returned text.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
-/// Fewer equal bytes at the seam of two passages are an accident.
+/// Shorter overlaps of two passages are coincidences and are kept.
 const MIN_REPEATED_BYTES: usize = 9;
-/// Maximum bytes that a passage repeats.
+/// Maximum length of the overlap of two passages in bytes.
 const MAX_REPEATED_BYTES: usize = 16 * 1024;
-/// How many passages are read at once to put a text together.
+/// Number of passages that are read with one query.
 const CHUNK_BATCH: u64 = 200;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -46,13 +46,13 @@ struct BaseDetail {
     created_at: String,
     /// Whether the caller may change it.
     may_change: bool,
-    /// `words`, or `hybrid` if meanings are searched, too.
+    /// `words`, or `hybrid` if the search also uses embeddings.
     #[schema(pattern = "^(words|hybrid)$")]
     search: &'static str,
     settings: BaseSettings,
-    /// The model whose vectors it holds.
+    /// The embedding model of the stored vectors.
     embedding_model: Option<String>,
-    /// Whether its documents must be indexed again to follow the settings.
+    /// Whether its documents must be indexed again for the current settings.
     stale: bool,
 }
 
@@ -61,11 +61,11 @@ struct BaseDetail {
 struct BaseSettings {
     /// Maximum tokens of a passage.
     chunk_tokens: u64,
-    /// Maximum tokens that a passage repeats from the one before.
+    /// Maximum number of tokens that a passage repeats from the previous one.
     chunk_overlap: u64,
 }
 
-/// Changes of a knowledge base. What is left out stays.
+/// Changes of a knowledge base. Missing fields stay unchanged.
 #[derive(Debug, ToSchema)]
 struct BaseChange {
     #[schema(min_length = 1, max_length = 255)]
@@ -97,7 +97,7 @@ impl Shape for BaseChange {
 }
 
 impl BaseChange {
-    /// The new size of passages, if one of its numbers was given.
+    /// The new chunk size, if one of its values was given.
     fn size(&self, base: &KnowledgeBase) -> ApiResult<Option<ChunkSize>> {
         if self.chunk_tokens.is_none() && self.chunk_overlap.is_none() {
             return Ok(None);
@@ -181,7 +181,7 @@ async fn change(
     Ok(JsonResponse(describe(&app, &caller, changed.ok_or_else(no_base)?)))
 }
 
-/// How many documents are indexed again.
+/// The number of documents that are indexed again.
 #[derive(Debug, Serialize, ToSchema)]
 struct IndexingStarted {
     documents: u64,
@@ -207,11 +207,11 @@ async fn index_again(
     Ok(JsonResponse(IndexingStarted { documents }))
 }
 
-/// The text of a document, as it is searched.
+/// The extracted text of a document, which searches use.
 #[derive(Debug, Serialize, ToSchema)]
 struct DocumentText {
     text: String,
-    /// Whether the end is missing.
+    /// Whether the text is incomplete because of its length.
     truncated: bool,
 }
 
@@ -251,7 +251,7 @@ async fn text(
     }
 }
 
-/// Appends a passage without the words that it repeats from the one before.
+/// Appends a passage without the text that it repeats from the previous one.
 fn append_chunk(text: &mut String, chunk: &str) {
     if text.is_empty() {
         text.push_str(chunk);

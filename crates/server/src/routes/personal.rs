@@ -111,7 +111,7 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
     let notes = package.notes.clone();
-    let by = if caller.token.is_some() { ImportSource::Program } else { ImportSource::Person };
+    let by = ImportSource::of(&caller);
     let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
     let (settled, report) = settled.map_err(|error| store_error(&error))?;
     let verdict = report.verdict;
@@ -213,16 +213,16 @@ async fn export(
 /// The changes; missing fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 struct Change {
-    /// Whether it is offered to agents.
+    /// Whether agents can use the skill.
     enabled: Option<bool>,
-    /// Whether it is listed first and never archived.
+    /// Whether the skill is listed first and never archived.
     pinned: Option<bool>,
 }
 
 impl Shape for Change {
     fn read(members: &mut Members) -> Self {
-        let mut told = |key| members.value(key).is_some().then(|| members.boolean(key));
-        Self { enabled: told("enabled"), pinned: told("pinned") }
+        let mut boolean = |key| members.value(key).is_some().then(|| members.boolean(key));
+        Self { enabled: boolean("enabled"), pinned: boolean("pinned") }
     }
 }
 
@@ -260,8 +260,8 @@ async fn change(
     let wanted = SkillRef::new(&name, &owner);
     app.skills.check_changeable(&caller, wanted).await?;
     let kept = app.skills.get(&caller, wanted).await?;
-    // Under the lock of the skill: an upload that replaces the text may disable the skill at the
-    // same time, and that must not be undone.
+    // The skill is locked, because an upload at the same time may disable the skill, and this
+    // change must not undo that.
     let facts = app.skills.skill_writer().with_skill_lock(&name, async {
         let facts_of = app.database.skill_facts();
         let key = kept.file.key.as_str();
@@ -297,7 +297,7 @@ pub(super) fn unfit(error: &PackageError) -> ApiError {
 
 pub(super) fn store_error(error: &StoreSkillError) -> ApiError {
     let status = match error {
-        StoreSkillError::Store(error) => return ApiError::internal("Failed to keep skill", error),
+        StoreSkillError::Store(error) => return ApiError::stored("Failed to keep skill", error),
         StoreSkillError::Quota(reached) => return (*reached).into(),
         StoreSkillError::Reserved(_) | StoreSkillError::Unfit(_) => StatusCode::BAD_REQUEST,
         StoreSkillError::Taken(_)

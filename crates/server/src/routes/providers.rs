@@ -1,4 +1,5 @@
-//! Routes with which administrators add model providers and their keys. A key is never sent back.
+//! Routes with which administrators add model providers and their API keys. Keys are never
+//! returned.
 
 use axum::{Json as JsonResponse, extract::State, http::StatusCode};
 use savoir_model::ModelError;
@@ -20,8 +21,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, remove)).routes(routes!(test))
 }
 
-/// Settings of a provider. What is left out stays as it is, but a new address needs the key again.
-/// An empty address or model means the usual one.
+/// Settings of a provider. Missing fields stay unchanged, but a new URL requires the key again. An
+/// empty URL or model selects the default.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes the body for the OpenAPI document")]
 struct ProviderBody {
@@ -29,7 +30,7 @@ struct ProviderBody {
     api_key: Option<String>,
     #[schema(max_length = 2048)]
     base_url: Option<String>,
-    /// The model that is used if a request names none.
+    /// The default model of this provider.
     #[schema(max_length = 256)]
     model: Option<String>,
 }
@@ -52,15 +53,15 @@ impl Shape for AddedProvider {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ModelProvider)]
 struct ProviderItem {
-    /// Stands before the colon in `openai:gpt-4o`.
+    /// The prefix of model ids, as in `openai:gpt-4o`.
     id: &'static str,
     label: &'static str,
     needs_key: bool,
-    /// Whether a key is stored. The key itself is never shown.
+    /// Whether an API key is stored. The key itself is never returned.
     has_key: bool,
     base_url: Option<String>,
     model: Option<String>,
-    /// `environment` if the server's settings configure it; `settings` if it was added here.
+    /// `environment` if the server configuration sets it, `settings` if it was added here.
     #[schema(pattern = "^(environment|settings)$")]
     from: Option<&'static str>,
 }
@@ -71,12 +72,12 @@ struct ProviderList {
     providers: Vec<ProviderItem>,
 }
 
-/// Whether a provider answers.
+/// Whether a provider responds.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProviderTest)]
 struct TestResult {
     ok: bool,
-    /// The model that would answer.
+    /// The model that would be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +219,7 @@ async fn test(
     Ok(JsonResponse(answer))
 }
 
-/// Whether the wanted model, or any, is among those that a provider offers.
+/// Checks whether a provider offers the wanted model, or any model if none is wanted.
 fn judge(offered: &[String], wanted: Option<String>) -> TestResult {
     let model = match wanted {
         Some(wanted) if offered.is_empty() || offered.contains(&wanted) => Some(wanted),

@@ -40,7 +40,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(publish)).routes(routes!(show, submit))
 }
 
-/// A workflow that is to have a page.
+/// A workflow to publish.
 #[derive(Debug, ToSchema)]
 struct ToPublish {
     #[schema(min_length = 1)]
@@ -53,7 +53,7 @@ impl Shape for ToPublish {
     }
 }
 
-/// Where the page is.
+/// The address of the page.
 #[derive(Debug, Serialize, ToSchema)]
 struct Published {
     url: String,

@@ -1,9 +1,10 @@
 //! Registry routes: publish, find, install and manage skills.
 //!
-//! - `index` and `artefacts` serve resolvers and installers, `skills` and `search` serve people,
-//!   `texts` and `well_known` serve tools that do not know this registry.
+//! - `index` and `artefacts` serve resolvers and installers, `skills` and `search` serve users,
+//!   `texts` and `well_known` serve tools that do not support this registry's own API.
 //! - `publish` stores a version: `form` reads the upload, `audit` the scan report of the publisher.
-//!   `review` has rescans, appeals and clearances, `reviews` what users think of skills.
+//!   `review` has rescans, appeals and clearances, `reviews` has ratings by users,
+//!   `attestations` signed evaluations.
 //! - `change` yanks, deprecates, withdraws and signs versions. `people` manages namespaces and
 //!   their members, `keys` their signing keys, `account` the current account and its tokens, `log`
 //!   the audit log.
@@ -13,6 +14,7 @@
 
 mod account;
 mod artefacts;
+mod attestations;
 mod audit;
 mod change;
 mod docs;
@@ -36,6 +38,7 @@ mod well_known;
 use std::future::Future;
 
 use axum::{
+    Json,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     middleware::Next,
@@ -44,6 +47,7 @@ use axum::{
 use savoir_registry::{CacheableResponse, MAX_CACHE_AGE, ResponseCacheEntry};
 use savoir_store::{DatabaseKind, registry::PackageName};
 use semver::Version;
+use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 
 use self::{
@@ -72,6 +76,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .merge(publish::router())
         .merge(review::router())
         .merge(reviews::router())
+        .merge(attestations::router())
         .merge(change::router())
         .merge(people::router())
         .merge(keys::router())
@@ -82,12 +87,26 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().nest(REGISTRY_PATH, routes)
 }
 
-async fn not_found(request: Request) -> Response {
+async fn not_found(State(app): State<App>, request: Request) -> Response {
     let headers = request.headers();
-    if *request.method() == Method::GET && web::prefers_html(headers) {
+    let is_get = *request.method() == Method::GET;
+    if is_get && web::prefers_html(headers) {
         return web::index_page(headers);
     }
+    if is_get && request.uri().path() == "/" {
+        return overview(&app);
+    }
     RegistryApiError::not_found("there is nothing at this address").into_response()
+}
+
+/// The response to a client other than a browser that opens the URL of the registry itself.
+fn overview(app: &App) -> Response {
+    let body = json!({
+        "name": "Savoir registry",
+        "skills": format!("{}/api/v1/skills", registry_url(app)),
+        "documentation": format!("{}/docs", app.config.public_url),
+    });
+    ([(header::VARY, "accept")], Json(body)).into_response()
 }
 
 /// The response to a method that a path of the registry does not support; `None` for paths outside

@@ -45,7 +45,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(download))
 }
 
-/// Which runs are listed.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct HistoryQuery {
@@ -53,16 +52,16 @@ struct HistoryQuery {
     kind: Option<String>,
     /// `running`, `ok`, `failed` or `stopped`
     state: Option<String>,
-    /// As `state`.
+    /// The same as `state`.
     status: Option<String>,
     /// The name or id of a skill or workflow.
     skill: Option<String>,
-    /// A part of the name or of the error.
+    /// A part of the name or of the error message.
     q: Option<String>,
-    /// Seconds since 1970: only runs that started later.
+    /// Only runs that started after this time, in seconds since 1970.
     #[param(minimum = 0, maximum = 9_223_372_036_854_i64)]
     since: Option<i64>,
-    /// The id of a run: only runs that started before it.
+    /// Only runs that started before the run with this id.
     before: Option<String>,
     #[param(minimum = 1, maximum = 500)]
     limit: i64,
@@ -122,7 +121,7 @@ struct RunList {
     next: Option<String>,
 }
 
-/// Something that ran.
+/// A run of a skill, tool, workflow, chat or MCP call.
 #[derive(Debug, Serialize, ToSchema)]
 struct RunItem {
     id: String,
@@ -130,7 +129,7 @@ struct RunItem {
     kind: &'static str,
     /// The name of the skill, workflow or tool, or the beginning of the message.
     name: String,
-    /// The skill, the id of the workflow, or the conversation.
+    /// The name of the skill, the id of the workflow, or the conversation.
     target: String,
     /// `running`, `ok`, `failed` or `stopped`
     state: &'static str,
@@ -140,13 +139,13 @@ struct RunItem {
     model: Option<String>,
     input_tokens: u64,
     output_tokens: u64,
-    /// In US dollars; null if a model that it asked has no price.
+    /// The cost in US dollars; null if a model of the run has no price.
     cost_usd: Option<f64>,
-    /// Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`.
+    /// Why the model's last answer ended: `stop`, `length`, `tool_calls` or `other`.
     finish_reason: Option<String>,
     error: Option<String>,
     user_id: i64,
-    /// The address of the user, for administrators.
+    /// The email address of the user; only for administrators.
     user_email: Option<String>,
 }
 
@@ -175,7 +174,7 @@ impl RunItem {
     }
 }
 
-/// Something that ran, with its inputs, output and timeline.
+/// A run with its inputs, output and timeline.
 #[derive(Debug, Serialize, ToSchema)]
 struct RunDetail {
     #[serde(flatten)]
@@ -187,7 +186,7 @@ struct RunDetail {
     log: Vec<LogLine>,
     #[schema(value_type = Vec<Object>)]
     citations: Vec<Value>,
-    /// The request that runs it again.
+    /// The request that repeats the run.
     rerun: Option<Rerun>,
 }
 
@@ -224,15 +223,29 @@ fn rerun(run: &Run) -> Option<Rerun> {
     }
     let (path, body) = match run.kind {
         RunKind::Prompt => {
-            (format!("/api/v1/skills/{}/run", run.target), json!({"inputs": run.inputs}))
+            let path = format!("/api/v1/skills/{}/run", encode_segment(&run.target));
+            (path, json!({"inputs": run.inputs}))
         }
         RunKind::Workflow => {
-            (format!("/api/v1/workflows/{}/execute", run.target), run.inputs.clone())
+            let path = format!("/api/v1/workflows/{}/execute", encode_segment(&run.target));
+            (path, run.inputs.clone())
         }
         RunKind::Chat => ("/api/v1/chat/completions".to_owned(), run.inputs.clone()),
-        RunKind::Tool | RunKind::Mcp => return None,
+        RunKind::Tool => {
+            let (skill, tool) = run.target.split_once('/')?;
+            let (skill, tool) = (encode_segment(skill), encode_segment(tool));
+            let path = format!("/api/v1/skills/{skill}/tools/{tool}/run");
+            (path, json!({"arguments": run.inputs}))
+        }
+        RunKind::Mcp => return None,
     };
     Some(Rerun { path, body })
+}
+
+/// A name as a segment of a path: tools can have any character in their names.
+fn encode_segment(name: &str) -> String {
+    // The encoding of forms, except for blanks.
+    url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 /// List what ran: your own runs, or all for administrators. The newest first.
@@ -250,7 +263,7 @@ async fn history(
     let Authenticated { caller, body: Query(query) } = authenticated;
     let filter = query.filter(&caller)?;
     let (limit, offset) = (query.limit.unsigned_abs(), query.offset.unsigned_abs());
-    // One more tells whether there is another page.
+    // One more than requested, to know whether there is another page.
     let (mut runs, total) = app.database.runs().list(&filter, limit + 1, offset).await?;
     let more = runs.len() as u64 > limit;
     runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -262,7 +275,7 @@ async fn history(
     }))
 }
 
-/// What runs are shown with.
+/// The data that is shown besides the stored runs.
 struct Labels {
     /// The addresses of all accounts, for administrators.
     emails: HashMap<i64, String>,
@@ -341,7 +354,7 @@ async fn events(
     if let Some(live) = app.history.find(&id) {
         return Ok(stream::attach(&app, reader, live, seen));
     }
-    // It goes on in another process: its events are known when it has ended.
+    // The run is in another process, whose events are only available after its end.
     while run.end.state == RunState::Running && !app.stop.is_cancelled() {
         tokio::time::sleep(POLL_INTERVAL).await;
         if !reader.is_allowed().await {
@@ -352,7 +365,7 @@ async fn events(
     Ok(stream::replay(&recorded(&run), seen > 0))
 }
 
-/// How often a run of another process is looked up.
+/// The interval of checks whether the run of another process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Stop a run.
@@ -445,7 +458,7 @@ async fn find(app: &App, caller: &Caller, id: &str) -> ApiResult<Run> {
     run.filter(is_visible).ok_or_else(|| missing(id))
 }
 
-/// Runs that the scopes of a token do not cover.
+/// The kinds of runs that the scopes of the caller's token do not cover.
 fn hidden_kinds(caller: &Caller) -> Vec<RunKind> {
     let kinds = [(RunKind::Chat, Scope::Chat), (RunKind::Workflow, Scope::WorkflowsRead)];
     let hidden = kinds.into_iter().filter(|(_, scope)| caller.check_scope(*scope).is_err());
@@ -463,10 +476,10 @@ struct FileList {
     total: usize,
 }
 
-/// A file that a tool left.
+/// A file that a tool created.
 #[derive(Debug, Serialize, ToSchema)]
 struct FileItem {
-    /// Its path in the folder in which the tool ran.
+    /// The path in the folder in which the tool ran.
     path: String,
     size: u64,
 }
@@ -477,11 +490,10 @@ impl From<LeftFile> for FileItem {
     }
 }
 
-/// Which file.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct FileQuery {
-    /// Its path, as the list has it.
+    /// The path, as in the list of files.
     #[param(min_length = 1)]
     path: String,
 }
@@ -546,12 +558,23 @@ async fn look<T: Send + 'static>(
     find: impl FnOnce(&Workspaces) -> Option<T> + Send + 'static,
 ) -> ApiResult<T> {
     let missing = || ApiError::not_found("There is no such run, or it left no such file");
-    let workshop = app.config.skill_tools.clone().ok_or_else(missing)?;
+    let tool_config = app.config.skill_tools.clone().ok_or_else(missing)?;
     let caller = caller.clone();
     let found = tokio::task::spawn_blocking(move || {
-        workshop.workspaces(&caller).map(|workspaces| find(&workspaces))
+        tool_config.workspaces(&caller).map(|workspaces| find(&workspaces))
     });
     let failed = |error: &dyn std::fmt::Display| ApiError::internal("Failed to read files", error);
     let found = found.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
     found.ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_paths_are_percent_encoded() {
+        assert_eq!(encode_segment("add-two"), "add-two");
+        assert_eq!(encode_segment("a b/c?d+ü"), "a%20b%2Fc%3Fd%2B%C3%BC");
+    }
 }

@@ -27,7 +27,7 @@ use crate::{
     params::{Params, Query, QueryPairs},
 };
 
-/// How often it is checked that the reader of an idle stream is still an administrator.
+/// How often an idle stream checks that its reader is still an administrator.
 const READER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -184,7 +184,7 @@ async fn follow_log(
     let Authenticated { caller, body: Query(LogQuery { level, .. }) } = authenticated;
     let reader = StreamReader::new(app.clone(), caller);
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    // Without an id only new lines are of interest: the client has read the others.
+    // Without an id, only new lines are sent: the client has already read the others.
     let (missed, receiver) = log_of(&app)?.read(last.unwrap_or(u64::MAX), &level);
     let lines = stream::iter(missed).chain(following(reader, receiver, level));
     let events = lines.map(|line| {
@@ -197,7 +197,7 @@ async fn follow_log(
     Ok(Sse::new(events).keep_alive(keep_alive).into_response())
 }
 
-/// New lines, as long as the reader is an administrator. A reader that is too slow misses some.
+/// New lines, as long as the reader is an administrator. A slow reader may miss lines.
 fn following(
     reader: StreamReader,
     receiver: Receiver<LogLine>,
@@ -214,7 +214,7 @@ fn following(
                     return Some((line, (reader, receiver, level)));
                 }
                 Ok(Err(RecvError::Closed)) => return None,
-                // A line of another level, missed lines, or none for a while.
+                // A line of another level, missed lines, or a timeout.
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => {}
             }
         }

@@ -20,6 +20,7 @@ use crate::{
     auth::{Anonymous, Json, find_caller, find_cookie_owner},
     error::ApiResult,
     keys::Audience,
+    oidc::OidcConfig,
     session_cookie,
 };
 
@@ -34,7 +35,7 @@ pub(super) struct LoggedInUser {
     user: Person,
 }
 
-/// What a page needs to know before anybody has logged in.
+/// The data that a page needs before a user logs in.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SessionState)]
 struct CurrentSession {
@@ -58,8 +59,15 @@ struct CurrentSession {
 struct LoginProvider {
     id: String,
     name: String,
-    /// Where logging in starts.
+    /// The URL that starts the login.
     url: String,
+}
+
+impl LoginProvider {
+    fn new(config: &OidcConfig) -> Self {
+        let url = "/api/v1/auth/oidc/start".to_owned();
+        Self { id: "oidc".to_owned(), name: config.name.clone(), url }
+    }
 }
 
 /// Show the current session.
@@ -85,7 +93,7 @@ async fn show(
         can_register: registration.allows(anonymous.local),
         local: anonymous.local,
         version: env!("CARGO_PKG_VERSION"),
-        providers: Vec::new(),
+        providers: app.config.oidc.iter().map(LoginProvider::new).collect(),
     }))
 }
 

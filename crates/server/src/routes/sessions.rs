@@ -55,7 +55,7 @@ struct SessionDetail {
     message_count: u64,
 }
 
-/// Something that was said.
+/// A message of a conversation.
 #[derive(Debug, Serialize, ToSchema)]
 struct MessageItem {
     /// `user` or `assistant`
@@ -67,7 +67,7 @@ struct MessageItem {
 /// A message with its number in the conversation.
 #[derive(Debug, Serialize, ToSchema)]
 struct NumberedMessage {
-    /// From 0.
+    /// The index, from 0.
     index: u64,
     #[serde(flatten)]
     message: MessageItem,
@@ -79,11 +79,10 @@ struct MessageList {
     total: u64,
 }
 
-/// Which messages.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct MessageQuery {
-    /// Only messages before this number; the newest if there is none.
+    /// Only messages before this index. Default: the newest messages.
     #[param(minimum = 0, required = false, value_type = Option<i64>)]
     before: i64,
     #[param(minimum = 1, maximum = 1000, required = false, value_type = Option<i64>)]
@@ -99,11 +98,10 @@ impl Params for MessageQuery {
     }
 }
 
-/// From which message on.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct TruncateQuery {
-    /// The number of the first message to delete.
+    /// The index of the first message to delete.
     #[param(minimum = 0)]
     from: i64,
 }
@@ -123,7 +121,7 @@ struct MessageCount {
 /// The title of a conversation.
 #[derive(Debug, ToSchema)]
 struct NewTitle {
-    /// At most 200 characters; an empty one makes it the first message again.
+    /// At most 200 characters. An empty title resets it to the first message.
     #[schema(max_length = 200)]
     title: String,
 }
@@ -225,7 +223,7 @@ async fn delete(
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<Deleted>> {
     let session = find(&app, &authenticated.caller, &id).await?;
-    // Delete by owner, too: another conversation may have got the id since.
+    // The owner is checked again, because another conversation may have got this id meanwhile.
     if !app.database.sessions().delete(&session.id, owner(&authenticated.caller)).await? {
         return Err(not_found(&id));
     }

@@ -166,7 +166,7 @@ impl Params for TokenUsageQuery {
     }
 }
 
-/// Sums of requests to models.
+/// The token usage of all requests to models.
 #[derive(Debug, Serialize, ToSchema)]
 struct TokenUsage {
     total_input_tokens: u64,
@@ -176,7 +176,7 @@ struct TokenUsage {
     by_model: BTreeMap<String, UsageSums>,
 }
 
-/// Sums of one provider or model.
+/// The token usage of one provider or model.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sums)]
 struct UsageSums {

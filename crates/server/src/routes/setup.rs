@@ -34,8 +34,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
 }
 
 /// Creates a link with which the first administrator can be created, once; `None` if there is one.
-/// Earlier links become invalid. The token is in the fragment, which browsers send to no server: it
-/// is in the log of no proxy.
+/// Earlier links become invalid. The token is in the fragment of the URL, which browsers send to no
+/// server, so no proxy can log it.
 pub async fn setup_link(app: &App) -> Result<Option<String>, StoreError> {
     if app.database.accounts().has_admin().await? {
         return Ok(None);

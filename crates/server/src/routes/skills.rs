@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
+use bytes::Bytes;
 use savoir_flow::prompt::{self as prompt, PromptRun};
 use savoir_skill::dialect::agent_flow;
 use savoir_store::RunKind;
@@ -40,7 +41,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 struct NewSkill {
     /// Lower-case letters, digits and hyphens.
     name: String,
-    /// The whole file.
+    /// The text of SKILL.md.
     content: String,
 }
 
@@ -53,7 +54,7 @@ impl Shape for NewSkill {
 /// The new text of a skill.
 #[derive(Debug, Deserialize, ToSchema)]
 struct NewContent {
-    /// The whole file.
+    /// The text of SKILL.md.
     content: String,
 }
 
@@ -66,10 +67,10 @@ impl Shape for NewContent {
 /// The inputs of a skill.
 #[derive(Debug, Deserialize, ToSchema)]
 struct RunInputs {
-    /// Texts by the names of the inputs. Names that the skill does not declare are ignored.
+    /// The values of the inputs, by name. Undeclared names are ignored.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     inputs: Map<String, Value>,
-    /// Whether the run goes on when the client disconnects.
+    /// Whether the run continues when the client disconnects.
     #[schema(required = false)]
     detached: bool,
 }
@@ -106,6 +107,9 @@ async fn list(
 }
 
 /// Create a skill.
+///
+/// If an API token creates it and the scan finds something, it is disabled until a user enables it.
+/// Then the response has a `verdict`, and `GET /api/v1/skills/{name}/insight` explains the findings.
 #[utoipa::path(
     post, path = "/skills", tag = "skills", security(("bearer" = [])), request_body = NewSkill,
     responses(
@@ -119,7 +123,7 @@ async fn create(
 ) -> ApiResult<Response> {
     let Json(NewSkill { name, content }) = authenticated.body;
     let kept = app.skills.create(&authenticated.caller, &name, &content).await?;
-    Ok(detail(StatusCode::CREATED, &kept))
+    Ok(detail(StatusCode::CREATED, &kept.skill, kept.detail()))
 }
 
 /// Show a skill.
@@ -138,10 +142,13 @@ async fn get(
     authenticated: Authenticated,
 ) -> ApiResult<Response> {
     let kept = app.skills.get(&authenticated.caller, SkillRef::new(&name, &owner)).await?;
-    Ok(detail(StatusCode::OK, &kept))
+    Ok(detail(StatusCode::OK, &kept, kept.detail.clone()))
 }
 
 /// Replace the text of a skill.
+///
+/// If an API token does it and the scan finds something, the skill is disabled until a user enables
+/// it, as for a new skill.
 #[utoipa::path(
     put, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
     params(
@@ -166,7 +173,7 @@ async fn update(
     let Json(NewContent { content }) = authenticated.body;
     let (wanted, condition) = (SkillRef::new(&name, &owner), IfMatch::new(&headers));
     let kept = app.skills.update(&authenticated.caller, wanted, &content, &condition).await?;
-    Ok(detail(StatusCode::OK, &kept))
+    Ok(detail(StatusCode::OK, &kept.skill, kept.detail()))
 }
 
 /// Delete a skill with its folder.
@@ -211,7 +218,7 @@ async fn run(
 ) -> ApiResult<Response> {
     let Json(RunInputs { inputs, detached }) = authenticated.body;
     let skill = app.skills.load(&authenticated.caller, SkillRef::new(&name, &owner)).await?;
-    // A client that accepts an event stream gets the error for a missing input as an event.
+    // A client that accepts an event stream gets this error as an event instead.
     if !wants_events(&headers) {
         agent_flow::check_inputs(&skill.inputs, &inputs)?;
     }
@@ -228,8 +235,7 @@ async fn run(
     let response = stream::respond(&app, StreamKind::Skill, new, then, async move |out| {
         let skill = &skill;
         let (directory, model, user) = (None, None, Some(user));
-        let run =
-            PromptRun { skill, inputs: &inputs, directory, model, user, held_to_outputs: false };
+        let run = PromptRun { skill, inputs: &inputs, directory, model, user, check_output: false };
         // Ignored: the client may have disconnected.
         let _ = prompt::run(&services, run, &out).await;
     });
@@ -247,8 +253,8 @@ fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn detail(status: StatusCode, kept: &ParsedSkill) -> Response {
+fn detail(status: StatusCode, kept: &ParsedSkill, body: Bytes) -> Response {
     let kind = (header::CONTENT_TYPE, "application/json".to_owned());
     let tag = (header::ETAG, tag_of(&kept.file.text));
-    (status, [kind, tag], kept.detail.clone()).into_response()
+    (status, [kind, tag], body).into_response()
 }

@@ -32,10 +32,10 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(delete))
 }
 
-/// A token that is wanted.
+/// A new API token.
 #[derive(Debug, ToSchema)]
 struct WantedToken {
-    /// What it is for.
+    /// The purpose of the token.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// The scopes; default: everything except administration and the registry.
@@ -67,7 +67,7 @@ fn scopes_schema() -> Schema {
     let granted = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(GRANTS_HELP))
-        // With the shortest right, a place of 64 letters, which is the longest.
+        // The shortest right, with a namespace and name of 64 characters, which is the maximum.
         .max_length(Some(78))
         .description(Some("A right in the registry, everywhere or in one place."));
     let name = RefOr::T(Schema::from(AnyOfBuilder::new().item(fixed).item(granted)));

@@ -21,7 +21,7 @@ use crate::{
 /// Maximum number of models with a price.
 const MAX_PRICES: usize = 1000;
 const SECONDS_OF_A_DAY: i64 = 86_400;
-/// How many days of usage say which models need a price.
+/// Models that were used in this many days are listed, so that they can get a price.
 const PRICED_DAYS: i64 = 90;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -49,7 +49,7 @@ struct UsageTotals {
     input_tokens: u64,
     output_tokens: u64,
     requests: u64,
-    /// In US dollars; null if no price is known.
+    /// The cost in US dollars; null if no price is known.
     cost_usd: Option<f64>,
 }
 
@@ -194,7 +194,7 @@ struct NewPrice {
     output_usd_per_million: Option<f64>,
 }
 
-/// All prices. Models that are left out have none.
+/// All prices. Models that are not listed lose their price.
 #[derive(Debug, ToSchema)]
 #[schema(as = NewModelPrices)]
 struct NewPrices {

@@ -76,7 +76,7 @@ struct GraphData {
     edges: Vec<EdgeData>,
 }
 
-/// As `GraphData`; a list that is not given is empty.
+/// Like `GraphData`; missing lists are empty.
 #[derive(Debug, Serialize, ToSchema)]
 struct GivenGraph {
     #[schema(required = false)]
@@ -85,7 +85,7 @@ struct GivenGraph {
     edges: Vec<EdgeData>,
 }
 
-/// A step. Its name is unique in its graph.
+/// A node. Its id is unique in the graph.
 #[derive(Debug, Serialize, ToSchema)]
 struct NodeData {
     #[schema(min_length = 1, max_length = 255)]
@@ -109,7 +109,7 @@ enum NodeKind {
     End,
 }
 
-/// What comes after what.
+/// An edge from one node to another.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EdgeData {
@@ -160,7 +160,7 @@ fn graph(members: &mut Members) -> Option<Value> {
     Some(graph)
 }
 
-/// The number of JSON values in a value, which determines its size in memory.
+/// The number of JSON values inside a value, which determines its size in memory.
 fn values(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(values).sum(),
@@ -169,7 +169,7 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// A workflow as it leaves the house, and comes back.
+/// An exported workflow.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 struct WorkflowExport {
     #[schema(minimum = 1, maximum = 1)]
@@ -188,7 +188,7 @@ struct ExportedWorkflow {
     graph_data: Value,
 }
 
-/// A workflow that comes from elsewhere, for the OpenAPI document.
+/// A workflow to import, for the OpenAPI document.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes a body for the OpenAPI document")]
 struct WorkflowImport {
@@ -216,7 +216,7 @@ struct ExecuteBody {
     input: String,
     /// `provider:model` or a model's name.
     model: Option<String>,
-    /// Whether the run goes on when the client disconnects.
+    /// Whether the run continues when the client disconnects.
     #[schema(required = false)]
     detached: bool,
 }
@@ -281,11 +281,11 @@ struct ExecutionItem {
     outputs: Map<String, Value>,
     /// The output of the workflow, if it is completed.
     output: Option<Value>,
-    /// Why it failed.
+    /// The error message.
     error: Option<String>,
     /// The tokens of all requests to models.
     usage: Option<ExecutionUsage>,
-    /// Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`.
+    /// Why the model's last answer ended: `stop`, `length`, `tool_calls` or `other`.
     finish_reason: Option<String>,
 }
 
@@ -343,7 +343,7 @@ impl From<Execution> for ExecutionItem {
     }
 }
 
-/// The user whose things are listed; `None` for all.
+/// The user whose workflows are listed; `None` for all.
 fn owner_filter(caller: &crate::auth::Caller) -> Option<i64> {
     (!caller.user.is_admin()).then_some(caller.user.id)
 }
@@ -391,7 +391,6 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
     let workflow =
         NewWorkflow { name: Some(body.name), description: body.description, graph: Some(graph) };
     let workflow = app.database.workflows().create(workflow, Some(user_id)).await?;
-    app.database.workflows().record_version(&workflow, Some(user_id)).await?;
     Ok((StatusCode::CREATED, JsonResponse(WorkflowItem::from(workflow))).into_response())
 }
 
@@ -429,27 +428,26 @@ async fn update(
     changeable(&app, &authenticated.caller, &id).await?;
     let Json(WorkflowChange { name, description, graph_data }) = authenticated.body;
     let change = NewWorkflow { name, description, graph: graph_data };
-    let changed = app.database.workflows().update(&id, change).await?;
-    let changed = changed.ok_or_else(|| not_found(&id))?;
     let user_id = authenticated.caller.user.id;
-    app.database.workflows().record_version(&changed, Some(user_id)).await?;
+    let changed = app.database.workflows().update(&id, change, Some(user_id)).await?;
+    let changed = changed.ok_or_else(|| not_found(&id))?;
     Ok(JsonResponse(changed.into()))
 }
 
-/// A saved state of a workflow.
+/// A saved version of a workflow.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WorkflowVersion)]
 struct VersionItem {
     id: String,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// Who saved it.
+    /// The email address of the user who saved it.
     user_email: Option<String>,
-    /// How many nodes it has.
+    /// The number of nodes.
     nodes: usize,
-    /// How many connections it has.
+    /// The number of edges.
     edges: usize,
-    /// Only in the answer for one version.
+    /// Only in the response for a single version.
     #[serde(skip_serializing_if = "Option::is_none")]
     graph_data: Option<Value>,
 }

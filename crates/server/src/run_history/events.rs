@@ -42,7 +42,7 @@ impl RecordedEvent {
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
     events: VecDeque<RecordedEvent>,
-    /// How many of the oldest events were dropped.
+    /// The number of dropped events, which were the oldest ones.
     dropped: u64,
     bytes: usize,
     over: bool,
@@ -57,7 +57,7 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    /// How many events there were.
+    /// The total number of events.
     pub(crate) fn count(&self) -> u64 {
         self.dropped + self.events.len() as u64
     }
@@ -70,13 +70,15 @@ impl EventLog {
         self.over = true;
     }
 
-    /// The events after the first `seen` ones, with their numbers.
+    /// The events after the first `seen` ones, with their numbers. `done` is one of them only after
+    /// the run is stored: a client that read it must find the run in the history.
     pub(crate) fn after(&self, seen: u64) -> Vec<(u64, RecordedEvent)> {
         let skip = usize::try_from(seen.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
-        // A client may send any number as the last one that it saw.
+        // The client chooses this number, so it may be too large.
         let first = (self.dropped + 1).saturating_add(skip as u64);
-        let rest = self.events.iter().skip(skip).cloned();
-        rest.zip(first..).map(|(event, id)| (id, event)).collect()
+        let rest = self.events.iter().skip(skip);
+        let readable = rest.take_while(|event| self.over || event.event != "done").cloned();
+        readable.zip(first..).map(|(event, id)| (id, event)).collect()
     }
 
     pub(crate) fn add(&mut self, at: Duration, event: &Event) {
@@ -148,7 +150,7 @@ impl EventLog {
         self.done.unwrap_or(RunState::Stopped)
     }
 
-    /// What is stored of the run.
+    /// The result of the run, as it is stored.
     pub(crate) fn end(&self, state: RunState, stopped: Option<&str>) -> RunEnd {
         let output = self.final_output.clone().or_else(|| Some(self.answer.clone()));
         let output = output.filter(|output| !output.is_empty());
@@ -166,7 +168,7 @@ impl EventLog {
         }
     }
 
-    /// The events with joined tokens, as far as they fit.
+    /// The events to store, with consecutive tokens joined, up to the size limit.
     fn compacted(&self) -> Vec<RecordedEvent> {
         let mut kept: Vec<RecordedEvent> = Vec::new();
         for event in &self.events {
@@ -197,7 +199,7 @@ impl EventLog {
     }
 }
 
-/// A text that is not too long to be stored.
+/// Shortens a text to the size that is stored.
 pub(super) fn shorten(text: &str) -> String {
     if text.len() <= MAX_OUTPUT_BYTES {
         return text.to_owned();
@@ -235,6 +237,8 @@ mod tests {
         }
         log.add(at(4), &Event::Done(Done::Success { message: "ok" }));
         assert_eq!(log.count(), 4);
+        assert_eq!(log.after(3), [], "`done` waits until the run is stored");
+        log.set_over();
         assert_eq!(log.after(3).len(), 1);
         assert_eq!(log.after(3)[0].0, 4);
         assert_eq!(log.after(u64::MAX), []);

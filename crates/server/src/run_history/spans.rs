@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 
 use super::RecordedEvent;
 
-/// A part of a run that took some time.
+/// A step of a run, with its duration.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Span {
     id: usize,
-    /// The span that this one is a part of.
+    /// The span that contains this one.
     parent: Option<usize>,
     /// `model`, `retrieval`, `tool`, `approval`, `denial`, `node` or `step`
     kind: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Span {
     state: &'static str,
     start_ms: u64,
     duration_ms: Option<u64>,
-    /// What is known of it.
+    /// Further data, depending on the kind.
     #[schema(value_type = Object)]
     detail: Value,
 }
@@ -33,7 +33,7 @@ pub(crate) struct LogLine {
     message: String,
 }
 
-/// The spans of a run, in the order in which they began.
+/// The spans of a run, in the order of their start.
 pub(crate) fn spans(events: &[RecordedEvent]) -> Vec<Span> {
     let mut timeline = Timeline::default();
     for event in events {
@@ -112,7 +112,7 @@ impl Timeline {
         self.nodes.iter().rfind(|(name, _)| Some(name.as_str()) == node).map(|(_, id)| *id)
     }
 
-    /// A request is reported when it has ended.
+    /// A request to a model is recorded when it ends, so its start is computed from its duration.
     fn model_call(&mut self, event: &RecordedEvent, node: Option<&str>) {
         let took = event.data["duration_ms"].as_u64().unwrap_or(0);
         let name = text(&event.data, "model").unwrap_or_default();
@@ -125,7 +125,7 @@ impl Timeline {
         }
     }
 
-    /// A question about a tool; its answer comes as a second event with the same id.
+    /// A question about a tool. The answer is a second event with the same id.
     fn approval(&mut self, event: &RecordedEvent) {
         let id = &event.data["id"];
         let asked = self.spans.iter().rfind(|span| {
@@ -143,7 +143,7 @@ impl Timeline {
     fn thought(&mut self, event: &RecordedEvent, node: Option<&str>) {
         let data = &event.data;
         let topic = text(data, "type_detail").or_else(|| text(data, "type")).unwrap_or_default();
-        // The request to the model itself is a span.
+        // This request is already a span.
         if topic == "generation" {
             return;
         }

@@ -1,4 +1,4 @@
-//! Section 2 of the contract: accounts and the tokens of people.
+//! Tests section 2 of the contract: accounts, and session tokens of users.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::harness::{ADMIN, PASSWORD, Reply, TestServer};
 const INVALID: &str = "Invalid or expired token";
 
 #[tokio::test]
-async fn an_account_is_made_and_used() {
+async fn register_log_in_and_read_own_account() {
     let server = TestServer::start().await;
     let body = json!({"email": "  Ada@Example.org ", "password": PASSWORD});
     let reply = server.stranger().post("/api/v1/auth/register", &body).await;
@@ -37,7 +37,7 @@ async fn an_account_is_made_and_used() {
 }
 
 #[tokio::test]
-async fn what_registration_refuses() {
+async fn invalid_registrations_are_rejected() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     let stranger = server.stranger();
@@ -65,7 +65,7 @@ async fn what_registration_refuses() {
 }
 
 #[tokio::test]
-async fn what_logging_in_refuses() {
+async fn invalid_logins_are_rejected() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -80,7 +80,7 @@ async fn what_logging_in_refuses() {
 }
 
 #[tokio::test]
-async fn five_failures_make_a_pause() {
+async fn five_failed_logins_block_further_attempts() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     server.register("bob@example.org").await;
@@ -92,12 +92,12 @@ async fn five_failures_make_a_pause() {
     reply.refuses(429, "Too many failed login attempts. Please try again later.");
     let wait: u64 = reply.header("retry-after").parse().unwrap();
     assert!((880..=900).contains(&wait), "{wait}");
-    // Others go in.
+    // Other accounts can still log in.
     assert_eq!(server.login("bob@example.org", PASSWORD).await.status, 200);
 }
 
 #[tokio::test]
-async fn nobody_is_locked_out_from_elsewhere() {
+async fn failed_logins_do_not_block_other_addresses() {
     let server = TestServer::with(|config| {
         config.behind_proxy = true;
         config.registration = Registration::Open;
@@ -116,14 +116,14 @@ async fn nobody_is_locked_out_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn one_password_for_many_accounts_makes_a_pause() {
+async fn one_password_for_many_accounts_blocks_the_address() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     for number in 0..20 {
         let reply = server.login(&format!("user{number}@example.org"), "123456").await;
         assert_eq!(reply.status, 401);
         if number == 10 {
-            // One's own account does not make room for more.
+            // A successful login does not reset the failures of the address.
             assert_eq!(server.login("ada@example.org", PASSWORD).await.status, 200);
         }
     }
@@ -131,18 +131,19 @@ async fn one_password_for_many_accounts_makes_a_pause() {
 }
 
 #[tokio::test]
-async fn passwords_that_are_tried_at_once_are_counted() {
+async fn concurrent_guesses_for_many_accounts_are_counted() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     let guess = async |number| server.login(&format!("user{number}@example.org"), "123456").await;
     let replies = futures::future::join_all((0..40).map(guess)).await;
     let count = |status: u16| replies.iter().filter(|reply| reply.status == status).count();
-    // Four are checked at once: those that were under way when the twentieth failed are let through.
+    // Four passwords are checked concurrently, so up to three more guesses were in progress at the
+    // twentieth failure.
     assert!((20..=23).contains(&count(401)) && count(401) + count(429) == 40, "{}", count(401));
 }
 
 #[tokio::test]
-async fn a_crowd_behind_one_address_gets_in() {
+async fn many_users_behind_one_address_can_log_in() {
     let server = TestServer::start().await;
     let people: Vec<String> = (0..30).map(|number| format!("user{number}@example.org")).collect();
     for person in &people {
@@ -154,7 +155,7 @@ async fn a_crowd_behind_one_address_gets_in() {
 }
 
 #[tokio::test]
-async fn passwords_that_are_right_leave_no_trace() {
+async fn successful_logins_are_not_counted() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     for _ in 0..25 {
@@ -163,7 +164,7 @@ async fn passwords_that_are_right_leave_no_trace() {
 }
 
 #[tokio::test]
-async fn guesses_that_come_at_once_are_counted() {
+async fn concurrent_guesses_for_one_account_are_counted() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     let tries = (0..30).map(|_| server.login("ada@example.org", "wrong"));
@@ -173,7 +174,7 @@ async fn guesses_that_come_at_once_are_counted() {
 }
 
 #[tokio::test]
-async fn an_unknown_account_takes_as_long() {
+async fn login_time_does_not_reveal_whether_an_account_exists() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     let mut took = [Duration::ZERO; 2];
@@ -188,7 +189,7 @@ async fn an_unknown_account_takes_as_long() {
 }
 
 #[tokio::test]
-async fn a_good_login_forgets_failures() {
+async fn successful_login_resets_failures() {
     let server = TestServer::start().await;
     server.register("ada@example.org").await;
     for _ in 0..3 {
@@ -200,7 +201,7 @@ async fn a_good_login_forgets_failures() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_none() {
+async fn invalid_tokens_are_rejected() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let me = "/api/v1/auth/me";
@@ -219,7 +220,7 @@ async fn tokens_that_are_none() {
         server.stranger().header("authorization", header).get(me).await.refuses(401, detail);
     }
     let parts: Vec<&str> = ada.token.split('.').collect();
-    // {"alg":"none"}, and a signature of another token.
+    // A token with {"alg":"none"}, and a token with the signature of another one.
     let none = format!("eyJhbGciOiJub25lIn0.{}.", parts[1]);
     let other = server.register("bob@example.org").await;
     let mixed = format!("{}.{}.{}", parts[0], parts[1], other.token.split('.').nth(2).unwrap());
@@ -229,7 +230,7 @@ async fn tokens_that_are_none() {
 }
 
 #[tokio::test]
-async fn logging_out_ends_the_token() {
+async fn logout_revokes_the_token() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let again = server.login("ada@example.org", PASSWORD).await.json();
@@ -241,7 +242,7 @@ async fn logging_out_ends_the_token() {
 }
 
 #[tokio::test]
-async fn a_new_password_ends_old_tokens() {
+async fn password_change_revokes_old_tokens() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let program = ada.post("/api/v1/auth/tokens", &json!({"name": "p"})).await.json();
@@ -263,7 +264,7 @@ async fn a_new_password_ends_old_tokens() {
 }
 
 #[tokio::test]
-async fn a_thief_of_a_token_cannot_guess_the_password() {
+async fn password_change_limits_wrong_current_passwords() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let guess = json!({"current": "guess", "new": "new password"});
@@ -300,7 +301,7 @@ async fn keys_are_rotated() {
 }
 
 #[tokio::test]
-async fn keys_from_the_future_are_forgotten() {
+async fn signing_keys_with_a_future_time_are_removed() {
     let server = TestServer::start().await;
     let settings = server.database.settings();
     let [key] = &settings.signing_keys().await.unwrap()[..] else { panic!("one key") };
@@ -314,7 +315,7 @@ async fn keys_from_the_future_are_forgotten() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_forgotten_is_forgotten_at_once() {
+async fn removed_signing_key_invalidates_tokens_immediately() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
@@ -329,7 +330,7 @@ async fn a_key_that_is_forgotten_is_forgotten_at_once() {
 const CLOSED: &str = "Registration is closed. Ask an administrator for an account.";
 
 #[tokio::test]
-async fn registration_is_for_this_machine() {
+async fn registration_is_local_by_default() {
     let server = TestServer::start().await;
     let body = json!({"email": "ada@example.org", "password": PASSWORD});
     for (name, value) in [
@@ -347,7 +348,7 @@ async fn registration_is_for_this_machine() {
 }
 
 #[tokio::test]
-async fn a_proxy_makes_nobody_local() {
+async fn requests_through_a_proxy_are_not_local() {
     let server = TestServer::with(|config| config.behind_proxy = true).await;
     let body = json!({"email": "ada@example.org", "password": PASSWORD});
     let forged = server.stranger().header("x-forwarded-for", "127.0.0.1");
@@ -356,13 +357,13 @@ async fn a_proxy_makes_nobody_local() {
 }
 
 #[tokio::test]
-async fn registration_can_be_open_or_closed() {
+async fn registration_mode_is_configurable() {
     let server = TestServer::with(|config| config.registration = Registration::Open).await;
     let from_afar = server.stranger().header("x-forwarded-for", "192.0.2.1");
     let body = |email: &str| json!({"email": email, "password": PASSWORD});
     let route = "/api/v1/auth/register";
     assert_eq!(from_afar.post(route, &body("ada@example.org")).await.status, 200);
-    // The administrator's address is not for strangers.
+    // Nobody may register the address of the administrator from elsewhere.
     from_afar.post(route, &body(" Admin@example.org")).await.refuses(403, CLOSED);
     let reply = server.stranger().post(route, &body(ADMIN)).await;
     assert_eq!(reply.json()["user"]["role"], "admin");
@@ -376,7 +377,7 @@ async fn registration_can_be_open_or_closed() {
 }
 
 #[tokio::test]
-async fn the_head_of_an_answer() {
+async fn head_request_has_no_body() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let reply = Reply::of(ada.request(Method::HEAD, "/api/v1/auth/me")).await;
@@ -386,7 +387,7 @@ async fn the_head_of_an_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_registers_known_addresses_has_to_wait() {
+async fn registering_existing_addresses_is_limited() {
     let server =
         TestServer::with(|config| config.limits = RateLimits { runs: 0, routes: 0, all: 0 }).await;
     server.register("ada@example.org").await;

@@ -1,4 +1,4 @@
-//! Section 3 of the contract: users, settings, usage.
+//! Tests section 3 of the contract: users, settings, usage.
 
 use savoir_store::ModelRequest;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn users_are_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn an_account_is_locked_and_unlocked() {
+async fn account_can_be_disabled_and_enabled() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -41,7 +41,7 @@ async fn an_account_is_locked_and_unlocked() {
         client.get("/api/v1/auth/me").await.refuses(403, "User account is disabled");
     }
     admin.call(&enable).await.is(200, &done("enabled"));
-    // A login from before may be why the account was locked.
+    // Sessions from before the lock stay ended, because a stolen session may be the reason for it.
     ada.get("/api/v1/auth/me").await.refuses(401, "Invalid or expired token");
     assert_eq!(program.get("/api/v1/auth/me").await.status, 200);
     let again = server.login("ada@example.org", PASSWORD).await.json();
@@ -58,7 +58,7 @@ async fn an_account_is_locked_and_unlocked() {
 }
 
 #[tokio::test]
-async fn a_deleted_account_is_gone_and_its_address_free() {
+async fn deleted_account_loses_access_and_its_address_can_be_reused() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -82,7 +82,7 @@ async fn a_deleted_account_is_gone_and_its_address_free() {
 }
 
 #[tokio::test]
-async fn flags_are_off_until_they_are_set() {
+async fn feature_flags_are_off_by_default() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -113,7 +113,7 @@ async fn flags_are_off_until_they_are_set() {
 }
 
 #[tokio::test]
-async fn without_vectors_words_are_searched() {
+async fn without_embeddings_search_uses_bm25() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let reply = ada.get("/api/v1/settings/embedding").await;
@@ -166,7 +166,7 @@ async fn usage_is_summed() {
 }
 
 #[tokio::test]
-async fn one_active_administrator_is_left() {
+async fn last_active_administrator_cannot_be_removed() {
     let server = TestServer::with(|config| config.limits.routes = 0).await;
     let admin = server.register(ADMIN).await;
     let eve = server.register("eve@example.org").await;

@@ -1,4 +1,4 @@
-//! What the pages of the web app need besides the contract.
+//! Tests routes that the web app needs and the contract does not define.
 
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ async fn passages_of_a_document_can_be_read() {
         ("zebra crossing", "attachment")
     );
     assert_eq!(ada.get(&format!("{BASES}/{kb}/documents/none/chunks")).await.status, 404);
-    // A passage that has nothing to do with the question has a low score.
+    // A passage that is unrelated to the query has a low score.
     let search = |query: &str| format!("{BASES}/{kb}/search?query={query}");
     let hit = ada.get(&search("zebra")).await.json();
     assert_eq!((&hit["results"][0]["score"], &hit["results"][0]["rank"]), (&json!(1.0), &json!(1)));
@@ -153,7 +153,7 @@ async fn usage_is_shown_by_day_with_its_costs() {
 }
 
 #[tokio::test]
-async fn saved_states_of_a_workflow_can_be_read_again() {
+async fn earlier_versions_of_a_workflow_can_be_read() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let graph = |id: &str| json!({"nodes": [{"id": id, "type": "start"}], "edges": []});
@@ -163,7 +163,7 @@ async fn saved_states_of_a_workflow_can_be_read_again() {
     let versions = format!("{path}/versions");
     let count = async || ada.get(&versions).await.json()["versions"].as_array().unwrap().len();
     assert_eq!(count().await, 1);
-    // Quick saves share a version.
+    // Changes within a short time share one saved version.
     ada.put(&path, &json!({"graph_data": graph("two")})).await;
     assert_eq!(count().await, 1);
     server
@@ -185,7 +185,7 @@ async fn saved_states_of_a_workflow_can_be_read_again() {
 }
 
 #[tokio::test]
-async fn a_knowledge_base_is_renamed_and_split_in_another_way() {
+async fn knowledge_base_can_be_renamed_and_rechunked() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let kb = ada.post(BASES, &json!({"name": "kb"})).await.json();
@@ -303,4 +303,87 @@ async fn log_stream_ends_with_the_rights_of_its_reader() {
         accounts.set_active(admin.id(), true).await.unwrap();
         accounts.set_role(admin.id(), admin_role).await.unwrap();
     }
+}
+
+/// The texts of a skill's versions, newest first.
+async fn version_texts(client: &crate::harness::Client, name: &str) -> Vec<String> {
+    let path = format!("/api/v1/skills/{name}/versions");
+    let listed = client.get(&path).await.json();
+    let mut texts = Vec::new();
+    for version in listed["versions"].as_array().unwrap() {
+        let id = version["id"].as_str().unwrap();
+        let shown = client.get(&format!("{path}/{id}")).await.json();
+        assert_eq!(shown["saved_at"], version["saved_at"]);
+        texts.push(shown["content"].as_str().unwrap().to_owned());
+    }
+    texts
+}
+
+#[tokio::test]
+async fn versions_of_a_skill_are_listed_and_restored() {
+    let server = TestServer::start().await;
+    let ada = server.register("ada@example.org").await;
+    let text = |body: &str| format!("---\nname: pdf\ndescription: Reads.\n---\n{body}\n");
+    let save = async |body: &str| {
+        ada.put("/api/v1/skills/pdf", &json!({"content": text(body)})).await.json()
+    };
+    let new = json!({"name": "pdf", "content": text("one")});
+    assert_eq!(ada.post("/api/v1/skills", &new).await.status, 201);
+    save("two").await;
+    save("two").await;
+    assert_eq!(version_texts(&ada, "pdf").await, [text("two"), text("one")]);
+    let listed = ada.get("/api/v1/skills/pdf/versions").await.json();
+    assert_eq!(listed["versions"][0]["user_email"], "ada@example.org");
+
+    // A change of the file itself is a version of nobody as soon as the server replaces it.
+    let file = server.skills_folder().join("pdf/SKILL.md");
+    let stored = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, stored.replace("two", "by hand")).unwrap();
+    // The time of the file, as after a checkout, does not change the order.
+    std::fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
+    // An import replaces it, too.
+    let form = ada.request(reqwest::Method::POST, "/api/v1/skills/import");
+    let form = form.header("content-type", "text/markdown").body(text("imported"));
+    assert_eq!(crate::harness::Reply::of(form).await.status, 200);
+    let texts = version_texts(&ada, "pdf").await;
+    assert_eq!(texts, [text("imported"), text("by hand"), text("two"), text("one")]);
+    let listed = ada.get("/api/v1/skills/pdf/versions").await.json();
+    assert_eq!(listed["versions"][1]["user_email"], Value::Null);
+
+    let restored = ada.put("/api/v1/skills/pdf", &json!({"content": texts[3]})).await;
+    assert_eq!(restored.status, 200, "{}", restored.text);
+    assert_eq!(restored.json()["prompt"], "one");
+    assert_eq!(version_texts(&ada, "pdf").await.len(), 5);
+    let missing = ada.get("/api/v1/skills/pdf/versions/none").await;
+    let hint = "old versions are removed; list the versions again";
+    missing.is(404, &json!({"detail": "Skill 'pdf' has no version none", "hint": hint}));
+
+    // Neither other users nor a later skill of this name see them.
+    let bob = server.register("bob@example.org").await;
+    assert_eq!(bob.get("/api/v1/skills/pdf/versions").await.status, 404);
+    assert_eq!(ada.delete("/api/v1/skills/pdf").await.status, 204);
+    assert_eq!(bob.post("/api/v1/skills", &new).await.status, 201);
+    assert_eq!(version_texts(&bob, "pdf").await, [text("one")]);
+}
+
+#[tokio::test]
+async fn new_owner_of_a_skill_cannot_read_its_old_versions() {
+    let server = TestServer::start().await;
+    let (ada, bob) =
+        (server.register("ada@example.org").await, server.register("bob@example.org").await);
+    let admin = server.register(ADMIN).await;
+    let text = |body: &str| format!("---\nname: pdf\ndescription: Reads.\n---\n{body}\n");
+    let new = json!({"name": "pdf", "content": text("private")});
+    assert_eq!(ada.post("/api/v1/skills", &new).await.status, 201);
+    let given = text("given").replace("Reads.\n", &format!("Reads.\nuser_id: '{}'\n", bob.id()));
+    let changed = admin.put("/api/v1/skills/pdf", &json!({"content": given})).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert_eq!(version_texts(&bob, "pdf").await, [text("given")]);
+    let listed = bob.get("/api/v1/skills/pdf/versions").await.json();
+    assert_eq!(listed["versions"][0]["user_email"], ADMIN);
 }

@@ -1,9 +1,9 @@
-//! Bodies that no honest client sends: every route answers each of them, and never with 500. (A model or
-//! a source that is not there may still be 502 to 504.)
+//! Fuzzes every route with malformed bodies: each gets a response, and never 500. (A missing model
+//! or source may still cause 502 to 504.)
 //!
-//! A body is made from the schema of the route, then one or two of its parts are replaced by odd
-//! values, and some are damaged byte by byte. With `SAVOIR_TEST_BODIES_SECONDS` it
-//! runs for that many seconds.
+//! A body is generated from the schema of the route, then one or two parts are replaced by unusual
+//! values, and some bodies are damaged byte by byte. `SAVOIR_TEST_BODIES_SECONDS` sets how many
+//! seconds the test runs.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::{ADMIN, Client, TestServer};
 
-/// Bodies for each route if no time is set.
+/// Number of bodies for each route if `SAVOIR_TEST_BODIES_SECONDS` is not set.
 const ROUNDS: usize = 10;
 
-/// Numbers that look random and come again with the same seed.
+/// A random number generator whose numbers repeat for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -41,7 +41,7 @@ impl Dice {
     }
 }
 
-/// One route that takes a body.
+/// A route that accepts a body.
 struct Route {
     method: Method,
     path: String,
@@ -83,7 +83,7 @@ fn routes(document: &Value) -> Vec<Route> {
     found
 }
 
-/// A value that fits a schema, more or less.
+/// A value that matches a schema, approximately.
 fn fitting(schema: &Value, document: &Value, dice: &mut Dice, depth: usize) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let target = document.pointer(&reference[1..]).unwrap();
@@ -129,7 +129,7 @@ fn fitting(schema: &Value, document: &Value, dice: &mut Dice, depth: usize) -> V
     }
 }
 
-/// What a field of this name holds in honest requests.
+/// A realistic value for a field of this name.
 fn apt(field: &str, dice: &mut Dice) -> Option<String> {
     Some(match field {
         "name" | "title" => format!("n{}", dice.below(1_000_000)),
@@ -142,11 +142,11 @@ fn apt(field: &str, dice: &mut Dice) -> Option<String> {
     })
 }
 
-/// What strings of requests look like.
+/// Strings that occur in requests.
 const TEXTS: [&str; 12] = [
     "seed",
     "admin@example.org",
-    // Not the password of the tests: a new one would end the token.
+    // Not the password of the tests, because changing it would revoke the token.
     "wrong horse",
     "1.0.0",
     "https://127.0.0.1:9/x.git",
@@ -159,7 +159,7 @@ const TEXTS: [&str; 12] = [
     "",
 ];
 
-/// What nobody expects.
+/// An unexpected value.
 fn odd(dice: &mut Dice) -> Value {
     match dice.below(16) {
         0 => Value::Null,
@@ -181,7 +181,7 @@ fn odd(dice: &mut Dice) -> Value {
     }
 }
 
-/// Replaces one part of a value, or adds one.
+/// Replaces or adds one part of a value.
 fn disturb(value: &mut Value, dice: &mut Dice) {
     let is_leaf = match &*value {
         Value::Object(members) => members.is_empty(),
@@ -210,11 +210,11 @@ fn disturb(value: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// The bytes of a body, whole or damaged.
+/// The bytes of a body, possibly damaged.
 fn body(route: &Route, document: &Value, dice: &mut Dice) -> Vec<u8> {
     let mut value = fitting(&route.schema, document, dice, 0);
     for _ in 0..dice.below(3) {
-        // None in a third of all cases.
+        // One third of the bodies stay undisturbed.
         disturb(&mut value, dice);
     }
     let mut bytes = match route.media_type.as_str() {
@@ -255,13 +255,13 @@ fn form(value: &Value, dice: &mut Dice) -> Vec<u8> {
     text
 }
 
-/// What a test made before.
+/// Ids of resources that the test created.
 struct Ids {
     base: String,
     workflow: String,
 }
 
-/// The address of a route, with names that are there and some that cannot be.
+/// The path of a route, with ids that exist and some that do not.
 fn address(path: &str, ids: &Ids, dice: &mut Dice) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -277,7 +277,7 @@ fn address(path: &str, ids: &Ids, dice: &mut Dice) -> String {
     parts.join("/")
 }
 
-/// Sends one body and gives the status of the answer.
+/// Sends one body; returns the status of the response.
 async fn send(client: &Client, ids: &Ids, route: &Route, document: &Value, seed: u64) -> u16 {
     let dice = &mut Dice(seed);
     let path = address(&route.path, ids, dice);

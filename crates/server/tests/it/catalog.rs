@@ -1,4 +1,4 @@
-//! The catalogue, with repositories on this machine.
+//! Tests the catalogue with repositories on this machine.
 
 use std::{
     fs,
@@ -65,7 +65,7 @@ async fn source(admin: &Client, label: &str, url: &str) -> String {
     reply.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// Has the catalogue ask again, as an administrator who saves a source does.
+/// Saves a source again, which clears the cache of the catalogue.
 async fn refresh(admin: &Client, id: &str, url: &str) {
     let body = json!({"label": "Own", "repo_url": url});
     assert_eq!(admin.put(&format!("{SOURCES}/{id}"), &body).await.status, 200);
@@ -77,7 +77,7 @@ fn of<'a>(browsed: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_are_found_taken_and_renewed() {
+async fn catalog_skills_are_listed_installed_and_updated() {
     let repository = Repository::new();
     repository.skill("skills/pdf", "pdf", "Read it.");
     repository.write("skills/pdf/references/a.md", "a");
@@ -112,14 +112,15 @@ async fn skills_are_found_taken_and_renewed() {
             assert_eq!(of(&browsed, "pdf")["installed"], json!(true));
             assert_eq!(of(&admin.get(CATALOG).await.json(), "pdf")["installed"], json!(false));
 
-            // The same once more changes nothing; what is new must be looked at again.
+            // Installing the same version again changes nothing; a new version needs another
+            // review.
             let enable = json!({"enabled": true});
             let path = "/api/v1/skills/pdf";
             crate::harness::Reply::of(ann.request(reqwest::Method::PATCH, path).json(&enable))
                 .await;
             let same = ann.post(INSTALL, &wanted).await;
             assert_eq!((same.status.as_u16(), &same.json()["enabled"]), (200, &json!(true)));
-            // Another user may have the same name.
+            // Another user may have a skill with the same name.
             let other = admin.post(INSTALL, &wanted).await;
             assert_eq!((other.status.as_u16(), &other.json()["name"]), (201, &json!("pdf")));
             assert_eq!(other.json()["source_id"], item["source_id"]);
@@ -137,7 +138,7 @@ async fn skills_are_found_taken_and_renewed() {
             let renewed = admin.post(INSTALL, &wanted).await;
             assert_eq!((renewed.status.as_u16(), &renewed.json()["name"]), (200, &json!("pdf")));
 
-            // What a person wrote stays.
+            // A skill that the user wrote is not replaced.
             let own =
                 json!({"name": "mail", "content": "---\nname: mail\ndescription: mine\n---\nHi\n"});
             assert_eq!(ann.post("/api/v1/skills", &own).await.status, 201);
@@ -166,7 +167,7 @@ async fn enable(client: &Client, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_made_of_a_skill_stays() {
+async fn user_edits_survive_an_update() {
     let repository = Repository::new();
     repository.skill("pdf", "pdf", "Read it.");
     repository.commit();
@@ -199,16 +200,16 @@ async fn what_a_person_made_of_a_skill_stays() {
             let taken = ann.post(INSTALL, &yes).await;
             assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(false)));
             assert_eq!(prompt().await, format!("Read it better, {id}."));
-            // What was enabled was another text: nobody looked at this one.
+            // The user enabled another text, so the new one is disabled.
             assert_eq!(ann.put("/api/v1/skills/pdf", &edited).await.status, 200);
             enable(&ann, "pdf").await;
             let taken = ann.post(INSTALL, &yes).await;
             assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(false)));
-            // The very text that was enabled stays so.
+            // Reinstalling the text that was enabled keeps it enabled.
             enable(&ann, "pdf").await;
             let taken = ann.post(INSTALL, &yes).await;
             assert_eq!((taken.status.as_u16(), &taken.json()["enabled"]), (200, &json!(true)));
-            // A file beside it counts, too.
+            // Edits of other files count as edits of the skill, too.
             std::fs::write(server.skills_folder().join("pdf/notes.md"), "mine").unwrap();
             assert_eq!(ann.post(INSTALL, &wanted).await.status, 409);
             assert!(server.skills_folder().join("pdf/notes.md").exists());
@@ -218,11 +219,11 @@ async fn what_a_person_made_of_a_skill_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_hangs_holds_nobody_up() {
+async fn hanging_source_does_not_block_others() {
     let repository = Repository::new();
     repository.skill("pdf", "pdf", "Read it.");
     repository.commit();
-    // It takes connections and never answers.
+    // A server that accepts connections and never responds.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let hanging = format!("http://{}/x.git", listener.local_addr().unwrap());
     let held = tokio::spawn(async move {
@@ -257,7 +258,7 @@ async fn a_source_that_hangs_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_skill_to_keep_is_refused_with_the_reason() {
+async fn unusable_skills_are_rejected_with_a_reason() {
     let repository = Repository::new();
     repository.skill("skills/large", "large", "Read it.");
     // More files than a skill may have.
@@ -324,7 +325,7 @@ async fn administrators_choose_the_sources() {
         let off = json!({"label": "B", "repo_url": "https://github.com/a/b", "ref": "v1", "enabled": false});
         let changed = admin.put(&format!("{SOURCES}/{id}"), &off).await.json();
         assert_eq!((&changed["ref"], &changed["enabled"]), (&json!("v1"), &json!(false)));
-        // What is off is not asked.
+        // Disabled sources are not listed.
         assert_eq!(ann.get(CATALOG).await.json(), json!({"items": [], "errors": []}));
         assert_eq!(admin.put(&format!("{SOURCES}/none"), &good).await.status, 404);
         assert_eq!(admin.delete(&format!("{SOURCES}/{id}")).await.status, 204);
@@ -333,7 +334,7 @@ async fn administrators_choose_the_sources() {
     .await;
 }
 
-/// Skills of integrations.
+/// Tests skills of integrations.
 mod integrations {
     use savoir_server::personal::{ProjectionReport, SkillWriter, project};
 
@@ -350,7 +351,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn they_come_with_their_integration_and_go_with_it() {
+    async fn integration_skills_follow_their_integration() {
         for_each_server(
             |_| {},
             async |server| {
@@ -387,14 +388,14 @@ mod integrations {
                 assert_eq!(noted.source_version.as_deref(), Some("1.0"));
                 assert_eq!(ann.get("/api/v1/skills/sprint").await.status, 200, "it is everybody's");
                 assert_eq!(ann.get("/api/v1/skills/inbox").await.status, 404, "it is another's");
-                // Agents are also offered the shared skill that somebody wrote by hand.
+                // Agents can also use the shared skill, which was written by hand.
                 for (route, total) in [("/api/v1/skills", 1), ("/api/v1/personal-skills", 2)] {
                     let listed = ann.get(route).await.json();
                     assert_eq!(listed["total"], total, "{route}: {listed}");
                     assert_eq!(listed["skills"][0]["name"], "sprint", "{route}");
                     assert_eq!(bob.get(route).await.json()["total"], total + 1, "{route}");
                 }
-                // A user's own skill takes the place of the shared one in the lists.
+                // A user's own skill replaces the shared one in the lists.
                 let own = json!({"name": "sprint", "content": "---\nname: sprint\n---\nown\n"});
                 assert_eq!(bob.post("/api/v1/skills", &own).await.status, 201);
                 assert_eq!(bob.get("/api/v1/skills").await.json()["total"], 2);
@@ -409,7 +410,7 @@ mod integrations {
                 assert_eq!(run().await.kept, ["sprint"]);
                 let text = ann.get("/api/v1/skills/sprint").await.json();
                 assert_eq!(text["prompt"], "two");
-                // What a person changed stays as it is, also when the integration goes.
+                // A skill that a user changed stays, even if the integration is removed.
                 let edited = json!({"content": "---\nname: inbox\ndescription: d\n---\nedited\n"});
                 assert_eq!(bob.put("/api/v1/skills/inbox", &edited).await.status, 200);
                 skill(root, "mail/skills/inbox/SKILL.md", "newer");
@@ -425,7 +426,7 @@ mod integrations {
         .await;
     }
 
-    /// Two integrations with a skill each, kept by a server.
+    /// Imports two integrations with one skill each.
     async fn two(server: &TestServer, root: &Path) -> (SkillWriter, [std::path::PathBuf; 1]) {
         for domain in ["mail", "tracker"] {
             write(root, &format!("{domain}/manifest.yaml"), "version: 1.0\n");
@@ -446,14 +447,14 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_cannot_be_read_is_not_gone() {
+    async fn skills_of_an_unreadable_integration_are_kept() {
         let server = TestServer::start().await;
         let admin = server.register(ADMIN).await;
         let folder = TempDir::new().unwrap();
         let root = folder.path();
         let (skill_writer, folders) = two(&server, root).await;
         disable(&admin, "of-mail").await;
-        // A file where the folder was cannot be listed, by nobody.
+        // A file instead of the folder cannot be listed.
         fs::rename(root.join("mail/skills"), root.join("mail/aside")).unwrap();
         fs::write(root.join("mail/skills"), "").unwrap();
         let ProjectionReport { removed, broken, .. } =
@@ -466,7 +467,7 @@ mod integrations {
         project(&skill_writer, &folders).await.unwrap();
         let noted = server.database.skill_facts().get("of-mail").await.unwrap().unwrap();
         assert!(!noted.enabled, "what a person switched off stays off");
-        // Nor is what lies behind a link that leads nowhere today.
+        // Skills behind a dangling link do not count as removed either.
         for (place, aside) in [("mail/skills", "mail/aside"), ("tracker", ".aside")] {
             fs::rename(root.join(place), root.join(aside)).unwrap();
             std::os::unix::fs::symlink("nowhere", root.join(place)).unwrap();
@@ -477,7 +478,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn one_that_is_broken_keeps_no_other() {
+    async fn broken_integration_does_not_block_others() {
         let server = TestServer::start().await;
         server.register(ADMIN).await;
         let folder = TempDir::new().unwrap();
@@ -488,7 +489,8 @@ mod integrations {
         let ProjectionReport { removed, broken, .. } =
             project(&skill_writer, &folders).await.unwrap();
         assert_eq!((removed, broken.len()), (vec!["of-tracker".to_owned()], 1), "{broken:?}");
-        // The domain of the broken one may be told in its manifest alone.
+        // The domain of an integration with an unreadable manifest may differ from its folder name,
+        // so its skills do not count as removed.
         let known = server.database.skill_facts().get("of-mail").await.unwrap();
         assert!(known.is_some(), "it is left as it was");
         write(root, "mail/manifest.yaml", "version: 1.0\n");
@@ -497,7 +499,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_is_no_file_is_not_waited_for() {
+    async fn manifest_that_is_a_pipe_does_not_block() {
         let server = TestServer::start().await;
         let folder = TempDir::new().unwrap();
         let root = folder.path();
@@ -508,7 +510,7 @@ mod integrations {
         let round = tokio::spawn(async move { project(&skill_writer, &folders).await.unwrap() });
         let ended = tokio::time::timeout(Duration::from_secs(10), round).await;
         if ended.is_err() {
-            // Whoever reads the pipe now comes to its end.
+            // Opening the pipe for writing ends a blocked reader.
             drop(fs::File::options().write(true).open(&manifest));
         }
         let ProjectionReport { removed, broken, .. } = ended.expect("the round ends").unwrap();
@@ -516,7 +518,7 @@ mod integrations {
         assert!(broken[0].contains("no file"), "{broken:?}");
     }
 
-    /// Whether somebody else may begin a round, which then belongs to them for a while.
+    /// Whether another process can get the lease, which it then holds for `length`.
     async fn is_free(server: &TestServer, length: Duration) -> bool {
         let leases = server.database.leases();
         for _ in 0..200 {
@@ -529,7 +531,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_round_that_is_stopped_leaves_the_rest_to_the_next() {
+    async fn stopped_integration_sync_continues_at_next_start() {
         const SKILLS: usize = 400;
         let folder = TempDir::new().unwrap();
         let root = folder.path().join("integrations");
@@ -555,7 +557,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_server_waits_for_its_turn() {
+    async fn integration_sync_waits_for_the_lease() {
         let folder = TempDir::new().unwrap();
         let folders = vec![folder.path().to_owned()];
         let server = TestServer::with(|config| config.integrations = folders).await;
@@ -575,7 +577,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn none_at_all_removes_all() {
+    async fn sync_without_integrations_removes_their_skills() {
         let server = TestServer::start().await;
         let admin = server.register(ADMIN).await;
         let folder = TempDir::new().unwrap();
@@ -585,7 +587,7 @@ mod integrations {
         removed.sort();
         assert_eq!(removed, ["of-mail", "of-tracker"]);
         assert_eq!(admin.get("/api/v1/skills/of-mail").await.status, 404);
-        // Whoever switched it off does not find it on when it comes back.
+        // A skill that its owner disabled is still disabled when the integration returns.
         project(&skill_writer, &folders).await.unwrap();
         let facts = server.database.skill_facts();
         assert!(!facts.get("of-mail").await.unwrap().unwrap().enabled);
@@ -593,7 +595,7 @@ mod integrations {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_server_keeps_them_from_its_start_on() {
+    async fn integrations_are_synced_at_server_start() {
         let folder = TempDir::new().unwrap();
         write(folder.path(), "tracker/manifest.yaml", "domain: tracker\nversion: 1.0\n");
         skill(folder.path(), "tracker/skills/sprint/SKILL.md", "one");
@@ -611,7 +613,7 @@ mod integrations {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn preview_shows_what_a_skill_would_bring() {
+async fn preview_describes_a_skill_before_installation() {
     let repository = Repository::new();
     repository.skill("skills/pdf", "pdf", "Read it.");
     repository.write("skills/pdf/reference.md", "r");
@@ -632,7 +634,7 @@ async fn preview_shows_what_a_skill_would_bring() {
     assert_eq!(pdf["installed"], Value::Null);
     assert_eq!(admin.get("/api/v1/skills/pdf").await.status, 404, "nothing was installed");
 
-    // A harmful skill can be looked at, with the reasons.
+    // A harmful skill can be previewed, with the findings.
     let bad = preview("skills/bad").await.json();
     assert_ne!(bad["verdict"], "allow", "{bad}");
     assert_eq!(bad["findings"][0]["file"], "SKILL.md");
@@ -646,7 +648,7 @@ async fn preview_shows_what_a_skill_would_bring() {
     assert_eq!(installed["difference"], same);
     assert_eq!(preview("skills/none").await.status, 404);
 
-    // An update shows what changes beside the text.
+    // The preview of an update lists changes besides the text.
     let more =
         "---\nname: pdf\ndescription: About pdf.\nallowed-tools: Bash(git log:*)\n---\nRead it.\n";
     repository.write("skills/pdf/SKILL.md", more);

@@ -1,4 +1,4 @@
-//! Conversations: who answers, what is told, what is kept.
+//! Tests conversations: who answers, the events of the stream, and the stored messages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,7 +43,7 @@ impl Place {
         say(&self.ada, message).await
     }
 
-    /// What was said in the conversation, with who said it.
+    /// The stored messages, each with its author.
     pub(crate) async fn kept(&self) -> Vec<String> {
         let session = self.ada.get("/api/v1/chat/sessions/s").await.json();
         let messages = session["messages"].as_array().unwrap().iter();
@@ -69,7 +69,7 @@ fn assistant(text: &str) -> Message {
 }
 
 #[tokio::test]
-async fn a_model_answers() {
+async fn chat_streams_the_answer_of_the_model() {
     let place = Place::new(&[Answer::Says(&["Hello", " you"]), Answer::Says(&["Bye"])]).await;
     place.say("Hi é").await.streams(&[HELLO, YOU, DONE]);
     place.say(" again \n").await.streams(&[("token", r#"{"content": "Bye"}"#), DONE]);
@@ -88,7 +88,7 @@ async fn a_model_answers() {
 }
 
 #[tokio::test]
-async fn a_model_by_name() {
+async fn chat_uses_the_requested_model() {
     let place = Place::new(&[]).await;
     for (model, chosen) in [("stub:large", "large"), ("small", "small"), ("", "stub-1")] {
         let body = json!({"session_id": "s", "message": "x", "model": model, "user_id": 7,
@@ -99,7 +99,7 @@ async fn a_model_by_name() {
 }
 
 #[tokio::test]
-async fn bodies_of_another_shape() {
+async fn invalid_bodies_are_rejected() {
     let place = Place::new(&[]).await;
     let post = async |body: Value| place.ada.post(CHAT, &body).await;
     post(json!({})).await.is(422, &json!({"detail": [
@@ -189,7 +189,7 @@ async fn models_that_fail() {
         let events = [words, &[error, done]].concat();
         place.say(&at.to_string()).await.streams(&events);
     }
-    // What was said is kept as far as it came.
+    // The text so far is stored.
     assert_eq!(
         place.kept().await,
         ["user: 0", "assistant: Hello", "user: 1", "user: 2", "assistant: Hello you", "user: 3"]
@@ -197,7 +197,7 @@ async fn models_that_fail() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_too_long() {
+async fn slow_model_times_out() {
     let place = Place::new(&[Answer::Hangs(&["Hello"])]).await;
     place.say("x").await.streams(&[
         HELLO,
@@ -209,11 +209,11 @@ async fn a_model_that_takes_too_long() {
 }
 
 #[tokio::test]
-async fn who_goes_away_keeps_what_was_said() {
+async fn disconnect_keeps_the_stored_messages() {
     let place = Place::new(&[Answer::Hangs(&["Hello", " you"])]).await;
     let body = json!({"session_id": "s", "message": "x"});
     let (stream, _) = read_until(&place.ada, CHAT, &body, " you").await;
-    // The question is kept before the answer is there.
+    // The user's message is stored before the answer.
     assert_eq!(place.kept().await, ["user: x"]);
     drop(stream);
     place.model.has_open(0).await;
@@ -227,17 +227,18 @@ async fn who_goes_away_keeps_what_was_said() {
 }
 
 #[tokio::test]
-async fn whose_a_conversation_is() {
+async fn conversations_are_private_to_their_user() {
     let place = Place::new(&[]).await;
     let admin = place.server.register(ADMIN).await;
     let bob = place.server.register("bob@example.org").await;
     place.say("mine").await.streams(&[HELLO, YOU, DONE]);
-    // Another person's conversation of the same id is another one, and neither sees the other.
+    // Another user's conversation with the same id is separate.
     say(&bob, "hello").await.streams(&[HELLO, YOU, DONE]);
     assert_eq!(place.kept().await.len(), 2);
     let own = bob.get("/api/v1/chat/sessions/s").await.json();
     assert_eq!((&own["session_id"], &own["message_count"]), (&json!("s"), &json!(2)));
-    // An administrator reads it, but a message of the administrator starts another one.
+    // An administrator can read it, but the administrator's own message starts another
+    // conversation.
     let owner = json!(place.ada.id().to_string());
     assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], owner);
     say(&admin, "private").await.streams(&[HELLO, YOU, DONE]);
@@ -246,7 +247,7 @@ async fn whose_a_conversation_is() {
     assert_eq!(asked.messages[1..], [user("private")], "nothing of another user is sent");
     let own = json!(admin.id().to_string());
     assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], own);
-    // Of several who begin one at once, each has their own.
+    // Each of several users who start a conversation concurrently gets their own.
     let people = [&admin, &place.ada, &bob, &place.ada, &bob];
     let posts = people[1..].iter().map(async |person| {
         let body = json!({"session_id": "new", "message": person.token});
@@ -263,7 +264,7 @@ async fn whose_a_conversation_is() {
 #[tokio::test]
 async fn history_has_a_budget() {
     let place = Place::new(&[]).await;
-    // 5734 tokens of four characters, less 8 for what the model is told to be.
+    // The budget is 5734 tokens of four characters, less 8 for the system prompt.
     let long = "x".repeat(4 * 5000);
     place.say("one").await;
     place.say(&long).await;
@@ -276,7 +277,7 @@ async fn history_has_a_budget() {
     let messages = place.model.asked().pop().unwrap().messages;
     assert_eq!(messages[1], assistant("Hello you"));
     assert_eq!(messages[2], user("three"));
-    // The last two are sent however long they are.
+    // The last two messages are always sent, whatever their length.
     place.say(&"z".repeat(100_000)).await;
     let messages = place.model.asked().pop().unwrap().messages;
     assert_eq!(messages.len(), 3);
@@ -284,7 +285,7 @@ async fn history_has_a_budget() {
 }
 
 #[tokio::test]
-async fn which_models_there_are() {
+async fn models_are_listed() {
     let place = Place::new(&[]).await;
     let reply = place.ada.get("/api/v1/chat/models").await;
     reply.is(200, &json!({
@@ -313,7 +314,7 @@ const SUM_UP: &str = "---\nname: sum-up\ndescription: Sums up é\ninputs:\n  - {
     short}\n  - {name: text, required: true}\nmodel: {temperature: 0.1}\n---\nSum up {{text}} {{style}}";
 
 #[tokio::test]
-async fn a_skill_answers() {
+async fn skill_mention_runs_the_skill() {
     let place = Place::new(&[]).await;
     place.ada.post("/api/v1/skills", &json!({"name": "sum-up", "content": SUM_UP})).await;
     let thought = |json: &'static str| ("thought", json);
@@ -343,7 +344,7 @@ async fn a_skill_answers() {
 }
 
 #[tokio::test]
-async fn what_calls_a_skill() {
+async fn skill_mention_syntax() {
     let place = Place::new(&[]).await;
     place.server.write_skill("first", "---\ninputs: [{name: a}, {name: b}]\n---\n<{{a}}|{{b}}>");
     place.server.write_skill("none", "---\nname: none\n---\nFixed");
@@ -352,7 +353,7 @@ async fn what_calls_a_skill() {
         ("@first \n\t x y", "<x y|>"),
         ("@first\u{a0}x", "<x|>"),
         ("@none dropped", "Fixed"),
-        // No skill is meant.
+        // These texts do not name a skill.
         ("@first", "@first"),
         ("@first ", "@first "),
         (" @first x", " @first x"),
@@ -367,7 +368,7 @@ async fn what_calls_a_skill() {
 }
 
 #[tokio::test]
-async fn skills_that_are_not_there() {
+async fn missing_or_foreign_skill_is_an_error() {
     let place = Place::new(&[]).await;
     let bob = place.server.register("bob@example.org").await;
     bob.post("/api/v1/skills", &json!({"name": "secret", "content": "---\na: 1\n---\n"})).await;
@@ -392,7 +393,7 @@ async fn skills_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn a_skill_that_fails() {
+async fn failed_skill_ends_with_an_error() {
     let place = Place::new(&[Answer::Fails(&["Hello"]), Answer::Hangs(&["Hello"])]).await;
     place.server.write_skill("fixed", "---\nname: fixed\n---\nFixed");
     let two = "---\ninputs: [{name: a, required: true}, {name: b, required: true}]\n---\n";

@@ -1,4 +1,4 @@
-//! Points of the Agent Flow contract.
+//! Tests points of the Agent Flow contract.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ async fn with_skill() -> (TestServer, Client, Reply) {
 }
 
 #[tokio::test]
-async fn what_is_posted_is_agent_flow() {
+async fn posted_skills_are_read_as_agent_flow() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     for (number, content) in [
@@ -50,7 +50,7 @@ async fn what_is_posted_is_agent_flow() {
 }
 
 #[tokio::test]
-async fn examples_take_no_names() {
+async fn users_can_reuse_names_of_examples() {
     let server = TestServer::start().await;
     savoir_server::install_examples(&server.database, &server.storage).await.unwrap();
     let ada = server.register("ada@example.org").await;
@@ -59,7 +59,7 @@ async fn examples_take_no_names() {
     let mine = body("article-summary", "---\nname: article-summary\n---\nMine\n");
     assert_eq!(ada.post(SKILLS, &mine).await.status, 201);
     assert_eq!(ada.get(example).await.json()["prompt"], "Mine");
-    // The example stays for everybody else, and comes back when the own skill is deleted.
+    // Other users still get the example, and the user gets it again after deleting the own skill.
     let bob = server.register("bob@example.org").await;
     assert_eq!(bob.get(example).await.json()["user_id"], Value::Null);
     assert_eq!(ada.delete(example).await.status, 204);
@@ -69,7 +69,7 @@ async fn examples_take_no_names() {
         bob.post(SKILLS, &body("article-summary", "---\nname: article-summary\n---\nx")).await;
     assert_eq!(again.status, 201, "names are unique per owner");
     assert_eq!(ada.get(example).await.json()["prompt"], "Mine");
-    // Neither is an example that an administrator changed.
+    // An example that an administrator changed is not replaced either.
     let admin = server.register(ADMIN).await;
     let changed = json!({"content": "---\nname: plain-words\n---\nChanged\n"});
     assert_eq!(admin.put(&format!("{SKILLS}/plain-words"), &changed).await.status, 200);
@@ -209,9 +209,9 @@ async fn executions_can_be_listed_and_read() {
 }
 
 #[tokio::test]
-async fn name_is_free_soon_after_a_crash() {
+async fn name_is_released_after_a_crash() {
     let (server, ada, _) = with_skill().await;
-    // A process that died while it changed the skill.
+    // A process crashed while it changed the skill.
     let lease = std::time::Duration::from_secs(2);
     let held = server.database.leases().acquire("skill fresh", "dead", lease).await.unwrap();
     assert!(held.is_some());

@@ -1,4 +1,4 @@
-//! Sessions of browsers.
+//! Tests session cookies of browsers.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,18 +16,18 @@ fn skill(name: &str) -> Value {
     json!({"name": name, "content": format!("---\nname: {name}\n---\nSay hello.\n")})
 }
 
-/// The app in a browser, without an account.
+/// The web app in a browser, not logged in.
 fn app(server: &TestServer) -> Client {
     server.stranger().header("x-savoir-app", "1")
 }
 
-/// Someone who logged in in a browser.
+/// A logged-in user in a browser.
 async fn log_in(server: &TestServer) -> Client {
     server.register("ada@example.org").await;
     open_session(server, "ada@example.org").await
 }
 
-/// An account in a browser.
+/// Logs an account in in a browser.
 pub(crate) async fn open_session(server: &TestServer, email: &str) -> Client {
     let reply = app(server).post(SESSION, &json!({"email": email, "password": PASSWORD})).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
@@ -70,7 +70,7 @@ async fn session_is_used_and_ended() {
     let ended = ada.delete(SESSION).await;
     assert_eq!(ended.status, 204);
     assert!(ended.header("set-cookie").contains("Max-Age=0"));
-    // The session is revoked, not only forgotten.
+    // The token is revoked, not only the cookie removed.
     ada.get(SKILLS).await.refuses(401, "Invalid or expired token");
     assert_eq!(ada.get(SESSION).await.json()["user"], Value::Null);
     assert_eq!(ada.delete(SESSION).await.status, 204);
@@ -94,7 +94,7 @@ async fn requests_of_other_sites_are_refused() {
         assert_eq!(ada.header(name, value).delete(SESSION).await.status, 403, "{name}: {value}");
     }
     assert_eq!(ada.get(SKILLS).await.json()["total"], 0);
-    // Reading, too: a page on another port of this host is of the same site.
+    // Reading is protected, too: a page on another port of this host counts as the same site.
     for (name, value) in [
         ("origin", "http://localhost:5173"),
         ("origin", "https://evil.example"),
@@ -106,7 +106,7 @@ async fn requests_of_other_sites_are_refused() {
     }
     let page = ada.header("origin", &own).header("sec-fetch-site", "same-origin");
     assert_eq!(page.post(SKILLS, &skill("good")).await.status, 201);
-    // Without the header of the app.
+    // Without the header of the app, as a form of another site would send it.
     let form = server.stranger().header("cookie", ada.cookie());
     assert_eq!(form.post(SKILLS, &skill("evil")).await.status, 403);
     assert_eq!(form.get(SKILLS).await.status, 200);
@@ -120,7 +120,7 @@ async fn bearer_token_wins_over_cookie() {
     let bob = server.register("bob@example.org").await;
     let both = bob.header("cookie", ada.cookie());
     assert_eq!(both.get("/api/v1/auth/me").await.json()["email"], "bob@example.org");
-    // No header of the app is needed.
+    // Bearer tokens do not need the header of the app.
     assert_eq!(both.post(SKILLS, &skill("hello")).await.status, 201);
     let wrong = ada.header("authorization", "Bearer nonsense");
     wrong.get("/api/v1/auth/me").await.refuses(401, "Invalid or expired token");
@@ -139,7 +139,7 @@ async fn cookie_and_token_do_not_replace_each_other() {
     let body = json!({"name": "p"});
     stolen.post("/api/v1/auth/tokens", &body).await.refuses(401, "Invalid or expired token");
     assert_eq!(stolen.get("/registry/api/v1/whoami").await.status, 401);
-    // A token of the API starts no session of a browser.
+    // An API session token is not accepted as a cookie.
     let login = server.login("ada@example.org", PASSWORD).await.json();
     let mixed = format!("{name}={}", login["token"].as_str().unwrap());
     let mixed = app(&server).header("cookie", &mixed);
@@ -148,7 +148,7 @@ async fn cookie_and_token_do_not_replace_each_other() {
 }
 
 #[tokio::test]
-async fn session_is_good_for_one_address() {
+async fn session_cookie_is_bound_to_one_port() {
     let server = TestServer::start().await;
     let ada = log_in(&server).await;
     // Another server of the same operator, on another port, with the same keys.
@@ -181,7 +181,7 @@ async fn guesses_are_throttled() {
         app(&server).post(SESSION, &wrong).await.refuses(401, "Invalid email or password");
     }
     assert_eq!(app(&server).post(SESSION, &wrong).await.status, 429);
-    // The attempts count for the other way to log in, too.
+    // Both ways to log in share one counter of failures.
     assert_eq!(server.login("ada@example.org", PASSWORD).await.status, 429);
 }
 

@@ -1,4 +1,4 @@
-//! What is not as it should be, and what goes around every request.
+//! Tests invalid requests, and the handling that all requests share.
 
 use std::{
     io::{Read as _, Write as _},
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::harness::{ADMIN, Reply, TestServer};
 
 #[tokio::test]
-async fn who_is_there() {
+async fn identity_and_health_endpoints() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
     let identity = json!({"name": "Agent Flow Lite API", "version": "0.1.0", "status": "running"});
@@ -24,7 +24,7 @@ async fn who_is_there() {
 }
 
 #[tokio::test]
-async fn routes_and_methods_that_are_not_there() {
+async fn unknown_routes_and_methods_are_rejected() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     for path in ["/none", "/api", "/api/v1", "/api/v1/none", "/api/v1/auth/me/", "/api/v2/skills"] {
@@ -52,7 +52,7 @@ fn sorted(methods: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn bodies_that_are_none() {
+async fn bodies_that_are_not_json_are_rejected() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
     let login = || stranger.request(Method::POST, "/api/v1/auth/login");
@@ -80,7 +80,7 @@ async fn bodies_that_are_too_large() {
     let large = "x".repeat(1024 * 1024 + 1);
     let request = ada.request(Method::POST, "/api/v1/skills").body(large.clone());
     Reply::of(request).await.refuses(413, "Request body too large");
-    // Without a length in front, too.
+    // The limit also applies to a body without a `Content-Length`.
     let chunks = futures::stream::iter([Ok::<_, std::io::Error>(large)]);
     let body = reqwest::Body::wrap_stream(chunks);
     let request = ada.request(Method::POST, "/api/v1/skills").body(body);
@@ -103,14 +103,14 @@ async fn bodies_that_are_too_large() {
         String::from_utf8_lossy(&answer).into_owned()
     });
     assert_eq!(answer.await.unwrap(), "HTTP/1.1 413");
-    // Who asks is looked at first.
+    // Authentication is checked before the body.
     let request = server.stranger().request(Method::POST, "/api/v1/skills");
     let reply = Reply::of(request.body("x".repeat(100))).await;
     reply.refuses(401, "Missing or invalid Authorization header");
 }
 
 #[tokio::test]
-async fn paths_that_are_no_text() {
+async fn paths_that_are_not_utf8_are_rejected() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let reply = ada.get("/api/v1/skills/%ff").await;
@@ -121,7 +121,7 @@ async fn paths_that_are_no_text() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_number() {
+async fn every_response_has_a_request_id() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
     let (one, two) = (stranger.get("/health").await, stranger.get("/none").await);
@@ -138,7 +138,7 @@ async fn every_answer_has_a_number() {
 }
 
 #[tokio::test]
-async fn a_failure_of_ours_says_nothing_but_its_number() {
+async fn internal_error_reveals_only_its_request_id() {
     let server = TestServer::with(|config| config.limits.all = 0).await;
     let ada = server.register("ada@example.org").await;
     server.database.close().await;
@@ -148,7 +148,7 @@ async fn a_failure_of_ours_says_nothing_but_its_number() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_write_is_not_ready() {
+async fn server_without_writable_database_is_not_ready() {
     let server = TestServer::start().await;
     let ready = async || {
         let began = std::time::Instant::now();
@@ -157,7 +157,7 @@ async fn a_server_that_cannot_write_is_not_ready() {
         (reply.status.as_u16(), reply.json()["database"].clone())
     };
     assert_eq!(ready().await, (200, json!("ok")));
-    // What is written can still be read.
+    // Reading still works.
     server.behind_its_back("ALTER TABLE settings RENAME TO elsewhere").await;
     assert_eq!(server.stranger().get("/api/v1/auth/me").await.status, 401);
     let until = async |status: u16| {
@@ -175,7 +175,7 @@ async fn a_server_that_cannot_write_is_not_ready() {
 }
 
 #[tokio::test]
-async fn the_limit_for_all_fails_in_the_same_words() {
+async fn error_in_the_global_rate_limit_is_an_internal_error() {
     let server = TestServer::start().await;
     server.database.close().await;
     let reply = server.stranger().get("/api/v1/auth/me").await;
@@ -184,7 +184,7 @@ async fn the_limit_for_all_fails_in_the_same_words() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins() {
+async fn cross_origin_requests() {
     let server = TestServer::with(|config| config.limits.all = 1).await;
     let ours = "http://localhost:5173";
     let preflight = |origin: &str| {
@@ -194,7 +194,7 @@ async fn pages_of_other_origins() {
             .header("access-control-request-method", "PUT")
             .header("access-control-request-headers", "authorization,content-type")
     };
-    // Asking whether one may ask is free.
+    // Preflight requests do not count for the limit.
     for _ in 0..3 {
         let reply = Reply::of(preflight(ours)).await;
         assert_eq!(reply.status, 200);
@@ -216,13 +216,13 @@ async fn pages_of_other_origins() {
     let page = server.stranger().header("origin", ours);
     let reply = page.get("/api/v1/auth/me").await;
     assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (401, ours));
-    // A page learns that it asked too often.
+    // A page of another origin can read the 429 response.
     let reply = page.get("/api/v1/auth/me").await;
     assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (429, ours));
 }
 
 #[tokio::test]
-async fn figures_are_not_for_everyone() {
+async fn metrics_are_only_for_local_clients_and_administrators() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -230,7 +230,7 @@ async fn figures_are_not_for_everyone() {
     assert_eq!(reply.status, 200);
     assert!(reply.text.contains("route=\"/api/v1/auth/register\""));
     let from_afar = |client: &crate::harness::Client| client.header("x-forwarded-for", "192.0.2.1");
-    let text = "Figures are for this machine and for administrators";
+    let text = "Metrics are only for this machine and for administrators";
     from_afar(&server.stranger()).get("/metrics").await.refuses(403, text);
     from_afar(&ada).get("/metrics").await.refuses(403, "Admin access required");
     assert_eq!(from_afar(&admin).get("/metrics").await.status, 200);

@@ -1,4 +1,4 @@
-//! Runs of workflows that stopped go on.
+//! Tests resuming interrupted workflow runs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     harness::ADMIN,
     model::Answer,
     run::read_until,
-    workflows::{WORKFLOWS, execute, execution_of, graph, keep, told},
+    workflows::{WORKFLOWS, assert_events, execute, execution_of, graph, keep},
 };
 
 fn chain() -> Value {
@@ -25,7 +25,7 @@ fn chain() -> Value {
 }
 
 #[tokio::test]
-async fn what_there_is_to_see() {
+async fn execution_has_inputs_outputs_and_status() {
     let place = Place::new(&[]).await;
     let id = keep(&place.ada, &chain()).await;
     let body = json!({"input": "é", "model": "stub:large"});
@@ -72,7 +72,7 @@ async fn what_there_is_to_see() {
 }
 
 #[tokio::test]
-async fn a_failed_run_goes_on() {
+async fn failed_execution_can_be_resumed() {
     let place = Place::new(&[Answer::Says(&["one"]), Answer::Fails(&["tw"])]).await;
     let id = keep(&place.ada, &chain()).await;
     let reply = execute(&place.ada, &id, "x").await;
@@ -103,19 +103,19 @@ async fn a_failed_run_goes_on() {
 }
 
 #[tokio::test]
-async fn one_at_a_time() {
+async fn running_execution_cannot_be_resumed() {
     let place = Place::new(&[Answer::Says(&["one"]), Answer::Hangs(&["two"])]).await;
     let id = keep(&place.ada, &chain()).await;
     let run = format!("{WORKFLOWS}/{id}/execute");
-    let (stream, told) = read_until(&place.ada, &run, &json!({"input": "x"}), "two").await;
-    let path = format!("{WORKFLOWS}/executions/{}", execution_of(&told));
+    let (stream, response) = read_until(&place.ada, &run, &json!({"input": "x"}), "two").await;
+    let path = format!("{WORKFLOWS}/executions/{}", execution_of(&response));
     let seen = place.ada.get(&path).await.json();
     assert_eq!(seen["status"], "running");
     assert_eq!((&seen["executed_nodes"], &seen["queue"]), (&json!(["s", "m"]), &json!(["n"])));
     place.ada.call(&format!("{path}/resume")).await.refuses(409, "Execution is still running");
     drop(stream);
     place.model.has_open(0).await;
-    // Whoever left it can go on with it.
+    // The user who disconnected can resume the execution.
     let mut seen = place.ada.get(&path).await.json();
     for _ in 0..100 {
         if seen["status"] == "failed" {
@@ -130,11 +130,11 @@ async fn one_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_left_can_be_resumed_by_one() {
+async fn interrupted_execution_is_resumed_only_once() {
     let place = Place::new(&[Answer::Hangs(&["one"])]).await;
     let id = keep(&place.ada, &chain()).await;
     let reply = execute(&place.ada, &id, "x").await;
-    told(
+    assert_events(
         &reply,
         &id,
         &[
@@ -148,13 +148,13 @@ async fn a_run_that_was_left_can_be_resumed_by_one() {
     let path = format!("{WORKFLOWS}/executions/{}", execution_of(&reply.text));
     assert_eq!(place.ada.get(&path).await.json()["queue"], json!(["m"]));
     place.model.next(Answer::Hangs(&["again"]));
-    // Of several who resume it, one has it.
+    // Only one of several concurrent resume requests succeeds.
     let resumed = (0..4).map(async |_| place.ada.call(&format!("{path}/resume")).await);
     let replies = futures::future::join_all(resumed).await;
     let busy = replies.iter().filter(|reply| reply.status == 409).count();
     assert_eq!(busy, 3);
     assert_eq!(place.ada.get(&path).await.json()["status"], "failed");
-    // What was drawn anew since counts; what ran is not run again.
+    // Resuming uses the changed graph, and does not run completed nodes again.
     let drawn = graph(&[("s", "start", json!({})), ("m", "end", json!({}))], &["s m"]);
     place.ada.put(&format!("{WORKFLOWS}/{id}"), &json!({"graph_data": drawn})).await;
     let reply = place.ada.call(&format!("{path}/resume")).await;

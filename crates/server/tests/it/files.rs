@@ -1,4 +1,4 @@
-//! Skills are files: people change them by hand, and several write at once.
+//! Tests skills as files that users edit by hand, and concurrent writes.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn files_that_are_changed_by_hand() {
+async fn manual_changes_of_files_are_noticed() {
     let server = server().await;
     let [admin, ada, bob] = people(&server).await;
     let id = ada.id();
@@ -41,10 +41,14 @@ async fn files_that_are_changed_by_hand() {
         bob.delete(&one("a")).await.blames(404, "name", "Skill 'a' not found");
         assert_eq!(admin.get(SKILLS).await.json(), json!({"skills": [], "total": 0}));
     }
-    // It can be mended.
-    let told = ada.put(&one("a"), &json!({"content": "---\nname: a\n---\nback\n"})).await.json();
-    assert_eq!((&told["prompt"], &told["user_id"]), (&json!("back"), &json!(id.to_string())));
-    // Limits are for those who write here.
+    // The skill can be repaired.
+    let response =
+        ada.put(&one("a"), &json!({"content": "---\nname: a\n---\nback\n"})).await.json();
+    assert_eq!(
+        (&response["prompt"], &response["user_id"]),
+        (&json!("back"), &json!(id.to_string()))
+    );
+    // Limits apply only to writes through the API, not to edits by hand.
     server.write_skill(
         "a",
         &format!("---\n{owner}description: {}\n---\n{{{{x}}}}", "x".repeat(2000)),
@@ -55,7 +59,7 @@ async fn files_that_are_changed_by_hand() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_makes_a_skill() {
+async fn only_one_of_concurrent_requests_creates_a_skill() {
     let server = server().await;
     let beside = server.beside().await;
     let ada = server.register("ada@example.org").await;
@@ -76,7 +80,7 @@ async fn of_many_at_once_one_makes_a_skill() {
 }
 
 #[tokio::test]
-async fn changes_at_once_leave_a_whole_file() {
+async fn concurrent_updates_leave_a_complete_file() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let text = |number: usize| {
@@ -103,7 +107,7 @@ async fn changes_at_once_leave_a_whole_file() {
 }
 
 #[tokio::test]
-async fn links_do_not_lead_out() {
+async fn symlinks_out_of_the_folder_are_not_followed() {
     let server = server().await;
     let [admin, ada, _] = people(&server).await;
     let outside = server.skills_folder().join("../outside");
@@ -123,7 +127,7 @@ async fn links_do_not_lead_out() {
 }
 
 #[tokio::test]
-async fn failures_of_ours_have_fixed_texts() {
+async fn internal_errors_have_fixed_messages() {
     let server = server().await;
     let admin = server.register(ADMIN).await;
     server.write_skill("a", "");
@@ -135,7 +139,7 @@ async fn failures_of_ours_have_fixed_texts() {
     admin.get(&one("a")).await.is(400, &unreadable);
     admin.post(&format!("{}/run", one("a")), &json!({})).await.is(400, &unreadable);
     assert_eq!(admin.get(SKILLS).await.json(), json!({"skills": [], "total": 0}));
-    // The folder of all skills is no folder.
+    // A file takes the place of the folder with all skills.
     fs::remove_dir_all(server.skills_folder()).unwrap();
     fs::write(server.skills_folder(), "").unwrap();
     let reply = admin.post(SKILLS, &new("b", "---\nx: 1\n---\n")).await;

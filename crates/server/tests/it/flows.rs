@@ -1,4 +1,4 @@
-//! A workflow answers in a conversation.
+//! Tests workflows that answer in a conversation.
 
 use savoir_model::Message;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn short() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_told() {
+async fn workflow_events_are_streamed() {
     let place = Place::new(&[]).await;
     let kb = base_with(&place.server, &place.ada, "zoo", &[("a.txt".to_owned(), "zebra")]).await;
     let search = place.ada.get(&format!("/api/v1/knowledge/{kb}/search?query=zebra")).await.json();
@@ -57,7 +57,7 @@ async fn what_is_told() {
     let cited = format!(
         r#"{{"node_id": "g", "sources": [{{"doc_id": {doc}, "chunk_index": 0, "score": {score}, "text": "zebra"}}]}}"#
     );
-    // A workflow comes before a skill.
+    // With a workflow id, `@name` does not call a skill.
     say(&place, "@ask x", &id).await.streams(&[
         BEGIN,
         START,
@@ -103,7 +103,7 @@ async fn what_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_what_came_out() {
+async fn final_output_is_stored_as_the_answer() {
     let place = Place::new(&[]).await;
     let drawn = graph(
         &[("s", "start", json!({})), ("m", "llm", json!({})), ("e", "end", json!({}))],
@@ -111,12 +111,12 @@ async fn what_is_kept_is_what_came_out() {
     );
     let id = keep(&place.ada, &drawn).await;
     say(&place, "in", &id).await;
-    // The end waits for both of its edges.
+    // The end node waits for both of its incoming edges.
     assert_eq!(place.kept().await, ["user: in", "assistant: in\n\nHello you"]);
 }
 
 #[tokio::test]
-async fn what_fails() {
+async fn failed_node_ends_the_conversation_turn() {
     let place = Place::new(&[Answer::Fails(&["Hel"]), Answer::Hangs(&["Hel"])]).await;
     let id = keep(&place.ada, &short()).await;
     let model =
@@ -155,7 +155,7 @@ async fn what_fails() {
 }
 
 #[tokio::test]
-async fn workflows_that_are_not_there() {
+async fn missing_or_foreign_workflow_is_an_error() {
     let place = Place::new(&[]).await;
     let bob = place.server.register("bob@example.org").await;
     let foreign = keep(&bob, &short()).await;
@@ -176,7 +176,7 @@ async fn workflows_that_are_not_there() {
 }
 
 #[tokio::test]
-async fn who_goes_away_ends_the_workflow() {
+async fn disconnect_stops_the_workflow() {
     let place = Place::new(&[Answer::Hangs(&["Hel"])]).await;
     let id = keep(&place.ada, &short()).await;
     let body = json!({"session_id": "s", "message": "x", "workflow_id": id});
@@ -189,7 +189,7 @@ async fn who_goes_away_ends_the_workflow() {
 }
 
 #[tokio::test]
-async fn a_node_may_know_what_was_said_before() {
+async fn node_can_inherit_the_chat_history() {
     let place = Place::new(&[]).await;
     let nodes = |inherit: bool| {
         let data = json!({"inheritChatHistory": inherit, "systemPrompt": "Be brief"});

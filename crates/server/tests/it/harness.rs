@@ -1,4 +1,4 @@
-//! A server in one line, and those who ask it.
+//! Starts test servers, and sends requests to them.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -16,10 +16,10 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::model::Scripted;
 
-/// The address that is an administrator's.
+/// The email address that gets the role of administrator.
 pub(crate) const ADMIN: &str = "admin@example.org";
 
-/// The password of everyone.
+/// The password of all test accounts.
 pub(crate) const PASSWORD: &str = "correct horse";
 
 /// A server that runs until it is dropped.
@@ -34,11 +34,11 @@ pub(crate) struct TestServer {
     http: reqwest::Client,
     stop: oneshot::Sender<()>,
     folder: Arc<TempDir>,
-    /// Where the database is, if it is not in the folder.
+    /// The URL of the database, unless it is a file in the folder.
     url: Option<String>,
 }
 
-/// Gives a server on each kind of database, and removes what it left.
+/// Runs a test with a server on each kind of database, and deletes the data afterwards.
 pub(crate) async fn for_each_server(change: impl Fn(&mut Config), test: impl AsyncFn(&TestServer)) {
     let without_limits = |config: &mut Config| {
         config.limits = RateLimits { runs: 0, routes: 0, all: 0 };
@@ -69,12 +69,12 @@ impl TestServer {
         Self::with(|_| {}).await
     }
 
-    /// A server that is set up in another way.
+    /// Starts a server with a changed configuration.
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         Self::with_model(Arc::new(Scripted::default()), change).await
     }
 
-    /// A server whose model is scripted.
+    /// Starts a server whose model is scripted.
     pub(crate) async fn with_model(
         model: Arc<dyn LanguageModel>,
         change: impl FnOnce(&mut Config),
@@ -84,7 +84,7 @@ impl TestServer {
         Self::with_models(models, change).await
     }
 
-    /// A server with other models.
+    /// Starts a server with these models.
     pub(crate) async fn with_models(models: Models, change: impl FnOnce(&mut Config)) -> Self {
         let folder = Arc::new(TempDir::new().unwrap());
         let mut config = Config { admin_email: Some(ADMIN.to_owned()), ..Config::default() };
@@ -93,7 +93,7 @@ impl TestServer {
         Self::on(config, storage, models, folder, None).await
     }
 
-    /// A server whose database is elsewhere.
+    /// Starts a server with another database.
     async fn at(url: String, change: impl FnOnce(&mut Config)) -> Self {
         let folder = Arc::new(TempDir::new().unwrap());
         let mut config = Config { admin_email: Some(ADMIN.to_owned()), ..Config::default() };
@@ -102,12 +102,12 @@ impl TestServer {
         Self::on(config, storage, Models::default(), folder, Some(url)).await
     }
 
-    /// Another process with the same database and files.
+    /// Starts another process on the same database and files.
     pub(crate) async fn beside(&self) -> Self {
         self.beside_with(self.models.clone()).await
     }
 
-    /// Another process with the same database and files, and other models.
+    /// Starts another process on the same database and files, with other models.
     pub(crate) async fn beside_with(&self, models: Models) -> Self {
         let (config, storage) = (self.config.clone(), self.storage.clone());
         Self::on(config, storage, models, self.folder.clone(), self.url.clone()).await
@@ -137,7 +137,7 @@ impl TestServer {
         Self { config, storage, models, address, app, database, http, stop, folder, url }
     }
 
-    /// Does something to the database behind the back of the server.
+    /// Changes the database without the server's knowledge.
     pub(crate) async fn behind_its_back(&self, statement: &'static str) {
         if let Some(url) = &self.url {
             return execute(url, statement).await;
@@ -148,46 +148,46 @@ impl TestServer {
         connection.close().await.unwrap();
     }
 
-    /// Tells the server to stop.
+    /// Asks the server to stop.
     pub(crate) fn stop(self) {
         let _ = self.stop.send(());
     }
 
-    /// Where files of the server lie.
+    /// The folder with the stored files of the server.
     pub(crate) fn files(&self) -> PathBuf {
         self.folder.path().join("files")
     }
 
-    /// The file of a skill.
+    /// The path of a skill's SKILL.md.
     pub(crate) fn skill_file(&self, name: &str) -> PathBuf {
         self.skills_folder().join(name).join("SKILL.md")
     }
 
-    /// Where skills lie.
+    /// The folder with all skills.
     pub(crate) fn skills_folder(&self) -> PathBuf {
         self.folder.path().join("files/skills")
     }
 
-    /// Puts the file of a skill there by hand.
+    /// Writes a skill's SKILL.md by hand.
     pub(crate) fn write_skill(&self, name: &str, text: &str) {
         let path = self.skill_file(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    /// Someone without a token.
+    /// A client without a token.
     pub(crate) fn stranger(&self) -> Client {
         self.client("")
     }
 
-    /// Someone with a token.
+    /// A client with a token.
     pub(crate) fn client(&self, token: &str) -> Client {
         let url = format!("http://{}", self.address);
         let token = token.to_owned();
         Client { http: self.http.clone(), url, token, user: Value::Null, headers: HeaderMap::new() }
     }
 
-    /// Someone with a new account.
+    /// A client with a new account.
     pub(crate) async fn register(&self, email: &str) -> Client {
         let body = json!({"email": email, "password": PASSWORD});
         let reply = self.stranger().post("/api/v1/auth/register", &body).await;
@@ -204,26 +204,26 @@ impl TestServer {
     }
 }
 
-/// Someone who asks.
+/// An HTTP client with the token or cookie of one user.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
     pub(crate) url: String,
     pub(crate) token: String,
-    /// Their account as registration told it.
+    /// The account, as returned by the registration.
     pub(crate) user: Value,
     headers: HeaderMap,
 }
 
 impl Client {
-    /// The same one, with a header.
+    /// A copy that sends an additional header.
     pub(crate) fn header(&self, name: &'static str, value: &str) -> Self {
         let mut client = self.clone();
         client.headers.insert(HeaderName::from_static(name), value.parse().unwrap());
         client
     }
 
-    /// The cookie that this one sends.
+    /// The cookie that the client sends.
     pub(crate) fn cookie(&self) -> &str {
         self.headers["cookie"].to_str().unwrap()
     }
@@ -246,7 +246,7 @@ impl Client {
         Reply::of(self.request(Method::POST, path).json(body)).await
     }
 
-    /// POST without a body.
+    /// Sends a POST request without a body.
     pub(crate) async fn call(&self, path: &str) -> Reply {
         Reply::of(self.request(Method::POST, path)).await
     }
@@ -259,7 +259,7 @@ impl Client {
         Reply::of(self.request(Method::DELETE, path)).await
     }
 
-    /// POST of a form.
+    /// Posts a form.
     pub(crate) async fn form(&self, path: &str, body: String) -> Reply {
         let request = self.request(Method::POST, path);
         let kind = ("content-type", "application/x-www-form-urlencoded");
@@ -267,7 +267,7 @@ impl Client {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -290,14 +290,14 @@ impl Reply {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The answer is exactly this, in this order of keys.
+    /// Checks that the response is exactly this, including the order of keys.
     #[track_caller]
     pub(crate) fn is(&self, status: u16, body: &Value) {
         assert_eq!((self.status.as_u16(), self.text.as_str()), (status, body.to_string().as_str()));
         assert_eq!(self.header("content-type"), "application/json");
     }
 
-    /// The answer is a plain error.
+    /// Checks that the response is an error with only a `detail`.
     #[track_caller]
     pub(crate) fn refuses(&self, status: u16, detail: &str) {
         self.is(status, &json!({"detail": detail}));
@@ -306,13 +306,13 @@ impl Reply {
         }
     }
 
-    /// The answer says what is wrong with a field.
+    /// Checks that the response is an error about a field.
     #[track_caller]
     pub(crate) fn blames(&self, status: u16, field: &str, message: &str) {
         self.is(status, &json!({"detail": {"field": field, "message": message}}));
     }
 
-    /// The answer is a stream of exactly these events, byte for byte.
+    /// Checks that the response is a stream of exactly these events, byte for byte.
     #[track_caller]
     pub(crate) fn streams(&self, events: &[(&str, &str)]) {
         assert_eq!(self.status, 200, "{}", self.text);
@@ -329,7 +329,7 @@ impl Reply {
         assert_eq!(self.text, expected);
     }
 
-    /// The answer is one difference from a shape.
+    /// Checks that the response has exactly this validation error.
     #[track_caller]
     pub(crate) fn differs(&self, kind: &str, place: &Value, message: &str, input: &Value) {
         self.is(

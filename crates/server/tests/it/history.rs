@@ -1,4 +1,4 @@
-//! The history of runs, and runs that outlive their client.
+//! Tests the history of runs, and runs that continue after their client disconnected.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ fn run_id(reply: &Reply) -> String {
     reply.header("x-savoir-run").to_owned()
 }
 
-/// The run, once it has ended.
+/// Waits until a run has ended, and returns it.
 async fn ended(client: &Client, id: &str) -> Value {
     for _ in 0..200 {
         let run = client.get(&format!("{RUNS}/{id}")).await.json();
@@ -185,7 +185,7 @@ async fn detached_run_outlives_its_client() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     model.has_open(1).await;
     assert_eq!(ada.get(&format!("{RUNS}/{id}")).await.json()["state"], "running");
-    // Another client sees all events so far, then what comes.
+    // A second client gets all previous events, then new ones.
     let attached = ada.request(Method::GET, &format!("{RUNS}/{id}/events")).send().await.unwrap();
     assert_eq!(attached.headers()["content-type"], "text/event-stream; charset=utf-8");
     let mut bytes = attached.bytes_stream();
@@ -225,7 +225,7 @@ async fn attached_client_loses_the_run_with_its_password() {
     let rest = tokio::time::timeout(Duration::from_secs(5), attached.text()).await;
     let rest = rest.expect("the stream ends with the session").unwrap();
     assert!(!rest.contains("event: done"), "{rest}");
-    // The run itself goes on.
+    // The run itself continues.
     model.has_open(1).await;
 }
 
@@ -249,7 +249,7 @@ async fn app_attaches_after_the_end() {
     let total = reply.text.matches("id: ").count();
     let last = ada.header("last-event-id", &(total - 1).to_string()).get(&events).await;
     assert!(last.text.starts_with(&format!("id: {total}\nevent: done")), "{}", last.text);
-    // A process that did not run it has the stored events.
+    // Another process only has the stored events.
     let other = server.beside().await;
     let stored = other.client(&ada.token).get(&events).await;
     assert!(stored.text.contains("data: {\"content\": \"Hello you\"}"), "{}", stored.text);

@@ -1,4 +1,4 @@
-//! Knowledge bases: documents go in, passages come out.
+//! Tests knowledge bases: uploads and searches.
 
 use std::{io::Write as _, time::Duration};
 
@@ -14,26 +14,26 @@ use crate::harness::{ADMIN, Client, Reply, TestServer};
 
 pub(crate) const BASES: &str = "/api/v1/knowledge";
 
-/// The program that reads PDFs; `None` if it was not built.
+/// The program that extracts text from PDFs; `None` if it was not built.
 fn reader() -> Option<Isolated> {
     let tests = std::env::current_exe().unwrap().canonicalize().unwrap();
     let program = tests.parent().unwrap().parent().unwrap().join("examples/extract");
     program.exists().then(|| Isolated { program, arguments: Vec::new() })
 }
 
-/// Reads all documents that wait.
+/// Indexes all waiting documents.
 pub(crate) async fn read_all(server: &TestServer) {
     let knowledge = Knowledge::new(server.database.clone(), server.storage.clone(), None);
     read_all_of(knowledge).await;
 }
 
-/// Reads all documents that wait.
+/// Indexes all waiting documents.
 pub(crate) async fn read_all_of(knowledge: Knowledge) {
     let worker = Indexer::new(knowledge, Extractor::new(reader()));
     while worker.run_one().await.unwrap() {}
 }
 
-/// Sends a file as a browser does.
+/// Uploads a file like a browser.
 pub(crate) async fn upload(client: &Client, kb: &str, filename: &str, bytes: &[u8]) -> Reply {
     Reply::of(send(client, kb, form("file", Some(filename), bytes))).await
 }
@@ -58,7 +58,7 @@ async fn new_base(client: &Client, name: &str) -> String {
     base.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// A knowledge base with documents that were read; its id.
+/// Creates a knowledge base with indexed documents; returns its id.
 pub(crate) async fn base_with(
     server: &TestServer,
     client: &Client,
@@ -117,15 +117,15 @@ async fn bases() {
 }
 
 #[tokio::test]
-async fn the_life_of_a_document() {
+async fn document_is_uploaded_indexed_and_deleted() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let kb = new_base(&ada, "manual").await;
     let text = "Goods may be returned within thirty days.";
     let reply = upload(&ada, &kb, "Rückgabe.md", text.as_bytes()).await;
-    let told = reply.json();
-    let (id, created) = (told["id"].as_str().unwrap(), &told["created_at"]);
-    let task = told["task_id"].as_str().unwrap();
+    let value = reply.json();
+    let (id, created) = (value["id"].as_str().unwrap(), &value["created_at"]);
+    let task = value["task_id"].as_str().unwrap();
     reply.is(
         200,
         &json!({
@@ -180,7 +180,7 @@ async fn the_life_of_a_document() {
             "total": 1,
         }),
     );
-    // A name will do for an id.
+    // The name can be used instead of the id.
     let named = ada.get(&format!("{BASES}/manual/search?query=returned")).await.json();
     assert_eq!((&named["kb_id"], &named["total"]), (&json!("manual"), &json!(1)));
     let info = |documents: u64| {
@@ -225,7 +225,7 @@ async fn newest_documents_first_and_bases_go_with_all() {
 }
 
 #[tokio::test]
-async fn what_is_looked_for() {
+async fn search_parameters() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let documents: Vec<(String, &str)> =
@@ -252,7 +252,7 @@ async fn what_is_looked_for() {
     search("?query=x&top_k=0").await.differs("greater_than_equal", &place, text, &json!("0"));
     let text = "Input should be less than or equal to 20";
     search("?query=x&top_k=21").await.differs("less_than_equal", &place, text, &json!("21"));
-    // Signs that a search engine could take for its own.
+    // Characters with a meaning in the query syntax of search engines.
     for query in ["%22", "zebra%22%20OR", "*", "NEAR(a)", "a:b", "-", "%00", "%27%3B--", "%28%28"] {
         let reply = search(&format!("?query={query}")).await;
         assert_eq!(reply.status, 200, "{query}: {}", reply.text);
@@ -263,7 +263,7 @@ async fn what_is_looked_for() {
 }
 
 #[tokio::test]
-async fn ids_that_are_none() {
+async fn invalid_ids_are_rejected() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     for (kb, shown) in [("a.b", "a.b"), ("..%2fx", "../x"), ("a%20b", "a b"), ("%00", "\0")] {
@@ -296,12 +296,12 @@ async fn uploads_that_are_refused() {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let more = vec![b'x'; 5 * 1024 * 1024 + 1];
     upload(&ada, &kb, "more.txt", &more).await.refuses(400, "File too large. Maximum size is 5MB.");
-    // Far above, it is not even read.
+    // Far above the limit, the upload is not even read to its end.
     let huge = form("file", Some("huge.txt"), &vec![b'x'; 9 * 1024 * 1024]);
     let chunks = huge.chunks(65_536).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec()));
     let body = reqwest::Body::wrap_stream(futures::stream::iter(chunks.collect::<Vec<_>>()));
     let request = send(&ada, &kb, Vec::new()).body(body).send().await;
-    // The connection may end before all is sent.
+    // The server may close the connection before everything is sent.
     if let Ok(response) = request {
         assert_eq!(response.status(), 413);
         assert_eq!(response.text().await.unwrap(), r#"{"detail":"Request body too large"}"#);
@@ -321,7 +321,7 @@ async fn uploads_that_are_refused() {
 }
 
 #[tokio::test]
-async fn who_may_do_what() {
+async fn access_to_knowledge_bases() {
     let server = server().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -340,7 +340,7 @@ async fn who_may_do_what() {
     bob.delete(&format!("{BASES}/{kb}")).await.refuses(403, text);
     bob.delete(&format!("{BASES}/zoo")).await.refuses(403, text);
     assert_eq!(upload(&admin, &kb, "b.txt", b"x").await.status, 200);
-    // Of one name, one's own comes first, then the oldest.
+    // Of several knowledge bases with one name, the user's own comes first, then the oldest.
     let own = base_with(&server, &bob, "zoo", &[("b.txt".to_owned(), "zebra zebra")]).await;
     let doc_of = async |person: &Client| {
         let found = person.get(&format!("{BASES}/zoo/search?query=zebra")).await.json();
@@ -395,9 +395,9 @@ async fn documents_of_all_kinds() {
     let ada = server.register("ada@example.org").await;
     let kb = new_base(&ada, "all").await;
     let read = async |name: &str, bytes: &[u8]| {
-        let told = upload(&ada, &kb, name, bytes).await.json();
+        let value = upload(&ada, &kb, name, bytes).await.json();
         read_all(&server).await;
-        ada.get(&format!("{BASES}/tasks/{}", told["task_id"].as_str().unwrap())).await.json()
+        ada.get(&format!("{BASES}/tasks/{}", value["task_id"].as_str().unwrap())).await.json()
     };
     for (name, bytes, word) in [
         ("a.txt", b"plainword \xc3\xa9".to_vec(), "plainword"),
@@ -427,7 +427,7 @@ async fn documents_of_all_kinds() {
         assert!(task["error"].as_str().unwrap().starts_with(why), "{task}");
         let keys: Vec<&String> = task.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["status", "progress", "doc_id", "kb_id", "started_at", "error"]);
-        // It can be tried again, and fails again.
+        // Indexing can be repeated, and fails again.
         let path = format!("{BASES}/{kb}/process/{}", task["doc_id"].as_str().unwrap());
         let reply = ada.call(&path).await;
         let again = reply.json()["task_id"].clone();
@@ -455,8 +455,8 @@ async fn pdfs() {
     let good = upload(&ada, &kb, "a.pdf", &pdf("pdfword")).await.json();
     let broken = upload(&ada, &kb, "b.pdf", b"%PDF-1.4 nothing").await.json();
     read_all(&server).await;
-    let task = async |told: &Value| {
-        let id = told["task_id"].as_str().unwrap();
+    let task = async |value: &Value| {
+        let id = value["task_id"].as_str().unwrap();
         ada.get(&format!("{BASES}/tasks/{id}")).await.json()
     };
     let good = task(&good).await;
@@ -471,7 +471,7 @@ async fn pdfs() {
 }
 
 #[tokio::test]
-async fn one_person_has_a_thousand_documents_that_wait() {
+async fn pending_documents_of_one_user_are_limited() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let bob = server.register("bob@example.org").await;

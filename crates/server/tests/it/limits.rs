@@ -1,4 +1,4 @@
-//! Section 1.2 of the contract: how often one may ask.
+//! Tests section 1.2 of the contract: rate limits.
 
 use savoir_server::Registration;
 use savoir_store::Timestamp;
@@ -10,7 +10,7 @@ fn exceeded(limit: u32) -> Value {
     json!({"error": format!("Rate limit exceeded: {limit} per 1 minute")})
 }
 
-/// What the headers say: the limit, what is left, and the seconds until it is as at first.
+/// The rate-limit headers: limit, remaining requests, and seconds until the reset.
 fn budget(reply: &Reply) -> (u32, u32, i64) {
     let number = |name: &str| reply.header(name).parse::<i64>().unwrap();
     let wait = number("x-ratelimit-reset") - Timestamp::now().seconds();
@@ -19,7 +19,7 @@ fn budget(reply: &Reply) -> (u32, u32, i64) {
 }
 
 #[tokio::test]
-async fn a_route_has_a_limit() {
+async fn requests_per_route_are_limited() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let bob = server.register("bob@example.org").await;
@@ -36,7 +36,7 @@ async fn a_route_has_a_limit() {
     assert_eq!((budget(&reply).0, budget(&reply).1), (60, 0));
     let wait: i64 = reply.header("retry-after").parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
-    // Another route, and another person.
+    // Other routes and other users have their own counters.
     assert_eq!(ada.get("/api/v1/skills").await.status, 200);
     assert_eq!(bob.get("/api/v1/auth/me").await.status, 200);
 }
@@ -46,7 +46,7 @@ async fn running_skills_has_one_limit_for_all_names() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let run = |name: &str| format!("/api/v1/skills/{name}/run");
-    // What has another shape does not count, what is missing does.
+    // Invalid bodies do not count; a missing skill counts.
     for _ in 0..3 {
         assert_eq!(ada.post(&run("x"), &json!({"inputs": 1})).await.status, 422);
     }
@@ -55,7 +55,7 @@ async fn running_skills_has_one_limit_for_all_names() {
         assert_eq!(reply.status, 404);
     }
     ada.post(&run("other"), &json!({})).await.is(429, &exceeded(10));
-    // The body is looked at first.
+    // The body is validated before the limit is checked.
     assert_eq!(ada.post(&run("x"), &json!({"inputs": 1})).await.status, 422);
 }
 
@@ -63,7 +63,7 @@ async fn running_skills_has_one_limit_for_all_names() {
 async fn all_routes_together_have_a_limit() {
     let server = TestServer::with(|config| config.limits.all = 5).await;
     let ada = server.register("ada@example.org").await;
-    // Registration counted for the address, not for the person.
+    // The registration counted for the address, not for the user.
     for _ in 0..4 {
         assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
     }
@@ -73,17 +73,17 @@ async fn all_routes_together_have_a_limit() {
     assert_eq!((budget(&reply).0, budget(&reply).1), (5, 0));
     assert!(!reply.header("retry-after").is_empty());
     assert!(!reply.header("x-request-id").is_empty());
-    // Made-up tokens do not make new counters.
+    // Invented tokens do not get new counters.
     for token in ["a", "b", "sav_c", "sav_d"] {
         assert_eq!(server.client(token).get("/api/v1/skills").await.status, 401);
     }
     server.client("sav_e").get("/api/v1/skills").await.is(429, &exceeded(5));
-    // What is not the API goes on.
+    // Routes outside of the API are not limited.
     assert_eq!(server.stranger().get("/health").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_program_counts_as_its_person() {
+async fn tokens_share_the_limit_of_their_user() {
     let server = TestServer::with(|config| config.limits.all = 3).await;
     let ada = server.register("ada@example.org").await;
     let made = ada.post("/api/v1/auth/tokens", &json!({"name": "p"})).await.json();
@@ -125,7 +125,7 @@ async fn tokens_that_ended_count_for_the_address() {
     for client in [&old, &bob, &program] {
         from(client, "192.0.2.2").get("/api/v1/auth/me").await.is(429, &exceeded(4));
     }
-    // Logging out was the first of four.
+    // Logging out was the first of the four requests.
     for _ in 0..3 {
         assert_eq!(from(&ada, "192.0.2.2").get("/api/v1/auth/me").await.status, 200);
     }
@@ -133,7 +133,7 @@ async fn tokens_that_ended_count_for_the_address() {
 }
 
 #[tokio::test]
-async fn strangers_are_counted_by_address() {
+async fn anonymous_requests_are_counted_by_address() {
     let server = TestServer::with(|config| {
         config.behind_proxy = true;
         config.registration = Registration::Open;
@@ -142,22 +142,22 @@ async fn strangers_are_counted_by_address() {
     .await;
     let here = server.stranger().header("x-forwarded-for", "10.0.0.1, 192.0.2.1");
     let body = json!({"email": "x", "password": PASSWORD});
-    // What has another shape does not count.
+    // Invalid bodies do not count.
     assert_eq!(here.post("/api/v1/auth/register", &json!({})).await.status, 422);
     for _ in 0..3 {
         assert_eq!(here.post("/api/v1/auth/register", &body).await.status, 400);
     }
-    // What the client says before the proxy's word changes nothing.
+    // Addresses before the one that the proxy adds are ignored, because the client can forge them.
     let forged = server.stranger().header("x-forwarded-for", "10.9.9.9, 192.0.2.1");
     forged.post("/api/v1/auth/register", &body).await.is(429, &exceeded(3));
     let there = server.stranger().header("x-forwarded-for", "192.0.2.2");
     assert_eq!(there.post("/api/v1/auth/register", &body).await.status, 400);
-    // Logging in is another route.
+    // Each route has its own limit.
     assert_eq!(here.post("/api/v1/auth/login", &body).await.status, 400);
 }
 
 #[tokio::test]
-async fn what_ends_in_401_does_not_count() {
+async fn unauthorized_requests_are_not_counted_per_route() {
     let server = TestServer::with(|config| config.limits.routes = 2).await;
     let ada = server.register("ada@example.org").await;
     for _ in 0..5 {
@@ -166,14 +166,14 @@ async fn what_ends_in_401_does_not_count() {
         assert_eq!(reply.header("x-ratelimit-limit"), "");
     }
     assert_eq!(ada.get("/api/v1/auth/me").await.status, 200);
-    // The head of an answer counts as the answer.
+    // HEAD requests count like GET requests.
     let head = ada.request(reqwest::Method::HEAD, "/api/v1/auth/me");
     assert_eq!(Reply::of(head).await.status, 200);
     assert_eq!(ada.get("/api/v1/auth/me").await.status, 429);
 }
 
 #[tokio::test]
-async fn many_at_once_are_counted_exactly() {
+async fn concurrent_requests_are_counted_exactly() {
     let server = TestServer::with(|config| config.limits.routes = 7).await;
     let ada = server.register("ada@example.org").await;
     let replies = futures::future::join_all((0..25).map(|_| ada.get("/api/v1/auth/me"))).await;

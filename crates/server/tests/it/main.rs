@@ -1,4 +1,4 @@
-//! The server as clients see it: over TCP, with a database and files in a folder of their own.
+//! Tests the server over TCP, each test with its own database and files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::print_stderr, reason = "a test says what it leaves out")]

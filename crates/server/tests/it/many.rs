@@ -1,4 +1,4 @@
-//! Several processes with one database.
+//! Tests several processes with one database.
 
 use savoir_server::setup_link;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::harness::{ADMIN, PASSWORD, TestServer};
 
 #[tokio::test]
-async fn what_one_does_the_other_sees() {
+async fn changes_of_one_server_are_visible_to_the_other() {
     let one = TestServer::start().await;
     let two = one.beside().await;
     let (admin, ada) = (one.register(ADMIN).await, one.register("ada@example.org").await);
@@ -28,7 +28,7 @@ async fn what_one_does_the_other_sees() {
 }
 
 #[tokio::test]
-async fn they_count_together() {
+async fn servers_share_rate_limits() {
     let one = TestServer::with(|config| config.limits.routes = 4).await;
     let two = one.beside().await;
     let ada = one.register("ada@example.org").await;
@@ -42,7 +42,7 @@ async fn they_count_together() {
 }
 
 #[tokio::test]
-async fn one_link_makes_one_administrator_in_both() {
+async fn setup_link_works_once_for_both_servers() {
     let one = TestServer::start().await;
     let two = one.beside().await;
     let link = setup_link(&one.app).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! `/mcp`: the same door for agents, over HTTP.
+//! Tests `/mcp`: MCP over HTTP.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::harness::{ADMIN, Client, Reply, TestServer};
 
 const SKILL: &str = "---\nname: greet\ndescription: Greets someone.\ninputs:\n  - name: who\n    label: Who\n    type: text\n    required: true\n---\n\nGreet {{who}}.\n";
 
-/// A message of a client that speaks the protocol.
+/// Posts a message as an MCP client.
 async fn post(client: &Client, session: Option<&str>, body: &Value) -> Reply {
     post_to(client, "/mcp", session, body).await
 }
@@ -39,7 +39,7 @@ pub(crate) async fn begin(client: &Client) -> String {
     begin_at(client, "/mcp").await
 }
 
-/// The answer to the first message at an address.
+/// The response to the first message, at a path.
 pub(crate) async fn greet(client: &Client, path: &str) -> Reply {
     post_to(client, path, None, &hello()).await
 }
@@ -48,17 +48,17 @@ pub(crate) async fn begin_at(client: &Client, path: &str) -> String {
     let reply = greet(client, path).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let session = reply.headers["mcp-session-id"].to_str().unwrap().to_owned();
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(post(client, Some(&session), &told).await.status, 202);
+    let response = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(client, Some(&session), &response).await.status, 202);
     session
 }
 
-/// The answer to a request in a session.
+/// The response to a request in a session.
 pub(crate) async fn ask(client: &Client, session: &str, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
     let reply = post(client, Some(session), &body).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
-    // An answer without a stream is one, too.
+    // The response may be plain JSON instead of a stream.
     if let Ok(answer) = serde_json::from_str::<Value>(&reply.text) {
         assert_eq!(answer["id"], 7, "{answer}");
         return answer;
@@ -98,13 +98,13 @@ async fn everyone_has_their_own_skills_and_sessions() {
     assert_eq!(text.trim(), "Greet Eve.");
     let read = ask(&bob, &of_bob, "resources/read", json!({"uri": "skill://greet/SKILL.md"})).await;
     assert_eq!(read["error"]["code"], -32002, "{read}");
-    // The session of another is not there.
+    // The session of another user is reported as not found.
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     assert_eq!(post(&bob, Some(&of_ada), &list).await.status, 404);
 }
 
 #[tokio::test]
-async fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
+async fn user_only_skills_are_prompts_and_not_tools() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     for (name, fields, body) in [
@@ -129,9 +129,9 @@ async fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
     assert_eq!(names, ["all", "ask", "deploy"], "{listed}");
     let get = async |name: &str, arguments: Value| {
         let params = json!({"name": name, "arguments": arguments});
-        let told = ask(&ada, &session, "prompts/get", params).await;
-        let text = told["result"]["messages"][0]["content"]["text"].as_str();
-        text.map_or_else(|| told["error"]["code"].to_string(), |text| text.trim().to_owned())
+        let response = ask(&ada, &session, "prompts/get", params).await;
+        let text = response["result"]["messages"][0]["content"]["text"].as_str();
+        text.map_or_else(|| response["error"]["code"].to_string(), |text| text.trim().to_owned())
     };
     assert_eq!(get("deploy", json!({})).await, "Deploy it.");
     assert_eq!(get("ask", json!({"who": "Eve"})).await, "Ask Eve.");
@@ -150,7 +150,7 @@ async fn what_only_people_call_is_a_prompt_and_nothing_for_a_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_of_any_length_cost_little_and_are_not_sent_back() {
+async fn huge_names_are_handled_fast_and_not_echoed() {
     let server = TestServer::start().await;
     let ada = with_skill(&server, "ada@example.org").await;
     let session = begin(&ada).await;
@@ -183,7 +183,7 @@ async fn names_of_any_length_cost_little_and_are_not_sent_back() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_nowhere_is_an_error() {
+async fn unknown_cursor_is_an_error() {
     let server = TestServer::start().await;
     let ada = with_skill(&server, "ada@example.org").await;
     let session = begin(&ada).await;
@@ -196,7 +196,7 @@ async fn a_cursor_of_nowhere_is_an_error() {
 }
 
 #[tokio::test]
-async fn nobody_comes_in_without_a_token_that_may() {
+async fn requests_need_a_token_with_the_scope() {
     let server = TestServer::start().await;
     let _ = server.register(ADMIN).await;
     let ada = with_skill(&server, "ada@example.org").await;
@@ -211,7 +211,7 @@ async fn nobody_comes_in_without_a_token_that_may() {
 }
 
 #[tokio::test]
-async fn pages_of_others_and_floods_are_turned_away() {
+async fn foreign_origins_and_floods_are_rejected() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     for (name, value) in
@@ -249,7 +249,7 @@ async fn pages_of_others_and_floods_are_turned_away() {
     assert_eq!(full.status, 429, "{}", full.text);
 }
 
-/// A request of the revision without sessions.
+/// A request of the protocol revision without sessions.
 pub(crate) fn modern(client: &Client, method: &str, params: Value) -> reqwest::RequestBuilder {
     modern_at(client, "/mcp", method, params)
 }
@@ -275,7 +275,7 @@ pub(crate) fn modern_at(
 }
 
 #[tokio::test]
-async fn sessions_do_not_hold_up_those_who_need_none() {
+async fn open_sessions_do_not_block_stateless_requests() {
     let server = TestServer::with(|config| {
         config.limits = savoir_server::RateLimits { runs: 0, routes: 0, all: 0 };
     })
@@ -285,12 +285,12 @@ async fn sessions_do_not_hold_up_those_who_need_none() {
         begin(&ada).await;
     }
     assert_eq!(post(&ada, None, &hello()).await.status, 429);
-    // An initialize is one, also if it names the revision without sessions.
+    // `initialize` starts a session, even if it names the revision without sessions.
     let mut newest = hello();
     newest["params"]["protocolVersion"] = json!("2026-07-28");
     let refused = post(&ada, None, &newest).await;
     assert_eq!(refused.status, 429, "{}", refused.text);
-    // A request of that revision has no such method.
+    // A request of that revision has no `initialize`.
     let newest = post(&ada.header("mcp-protocol-version", "2026-07-28"), None, &newest).await;
     assert_eq!(newest.status, 404, "{}", newest.text);
     assert_eq!(newest.json()["error"]["code"], -32601, "{}", newest.text);
@@ -299,7 +299,7 @@ async fn sessions_do_not_hold_up_those_who_need_none() {
         assert_eq!(listed.status, 200, "{}", listed.text);
         assert!(listed.text.contains("search_skills"), "{}", listed.text);
     }
-    // What is under way has a limit of its own.
+    // Open requests have a limit of their own.
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let mut open = Vec::new();
     loop {
@@ -324,7 +324,7 @@ async fn sessions_do_not_hold_up_those_who_need_none() {
 }
 
 #[tokio::test]
-async fn an_agent_keeps_drafts_with_a_right_of_its_own() {
+async fn saving_drafts_needs_its_own_scope() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let draft = json!({"name": "save_skill", "arguments": {
@@ -336,8 +336,8 @@ async fn an_agent_keeps_drafts_with_a_right_of_its_own() {
         let made = ada.post("/api/v1/auth/tokens", &json!({"name": "p", "scopes": scopes})).await;
         let agent = server.client(made.json()["token"].as_str().unwrap());
         let session = begin(&agent).await;
-        let told = ask(&agent, &session, "tools/call", draft.clone()).await;
-        assert_eq!(told["result"]["isError"], json!(!kept), "{scopes:?}: {told}");
+        let response = ask(&agent, &session, "tools/call", draft.clone()).await;
+        assert_eq!(response["result"]["isError"], json!(!kept), "{scopes:?}: {response}");
     }
     let run = ada.post("/api/v1/skills/tea/run", &json!({"inputs": {}})).await;
     assert_eq!(run.status, 409, "nobody looked at it: {}", run.text);

@@ -1,4 +1,4 @@
-//! A model that says what it is told to say.
+//! Defines a model that returns scripted answers.
 
 use std::{
     collections::VecDeque,
@@ -18,31 +18,31 @@ use savoir_model::{
     ChatRequest, Chunk, Finish, LanguageModel, Message, ModelError, ToolCall, Usage,
 };
 
-/// One answer.
+/// A scripted answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// These words, then the end.
+    /// This text, then the end.
     Says(&'static [&'static str]),
     /// Calls a tool with these arguments, which are JSON.
     Calls(&'static str, &'static str),
-    /// These words, then an error.
+    /// This text, then an error.
     Fails(&'static [&'static str]),
-    /// These words, then something that is no answer.
+    /// This text, then an invalid chunk.
     Babbles(&'static [&'static str]),
-    /// These words, then nothing for ever.
+    /// This text, and then the stream stays open without data.
     Hangs(&'static [&'static str]),
-    /// These words, then a panic.
+    /// This text, then a panic.
     Panics(&'static [&'static str]),
-    /// Not even a stream.
+    /// A panic before the stream starts.
     PanicsAtOnce,
 }
 
-/// Says `Hello you` when nothing else is on the list.
+/// A model that returns scripted answers, and `Hello you` after the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Scripted {
     answers: Mutex<VecDeque<Answer>>,
     asked: Mutex<Vec<ChatRequest>>,
-    /// Answers that somebody waits for.
+    /// The number of answers in progress.
     open: Arc<AtomicUsize>,
 }
 
@@ -60,17 +60,17 @@ impl Scripted {
         Arc::new(Self { answers, ..Self::default() })
     }
 
-    /// Puts an answer on the list.
+    /// Adds an answer to the script.
     pub(crate) fn next(&self, answer: Answer) {
         self.answers.lock().unwrap().push_back(answer);
     }
 
-    /// All questions so far.
+    /// All requests so far.
     pub(crate) fn asked(&self) -> Vec<ChatRequest> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The last question: what the model is told to be, and what was said last.
+    /// The system prompt and the last message of the last request.
     pub(crate) fn last(&self) -> (String, String) {
         let request = self.asked().pop().unwrap();
         let text = |message: &Message| match message {
@@ -82,7 +82,7 @@ impl Scripted {
         (text(request.messages.first().unwrap()), text(request.messages.last().unwrap()))
     }
 
-    /// Waits until so many answers are waited for.
+    /// Waits until this many answers are in progress.
     pub(crate) async fn has_open(&self, count: usize) {
         for _ in 0..500 {
             if self.open.load(Ordering::SeqCst) == count {

@@ -1,4 +1,4 @@
-//! Nodes of workflows: what they do, and in which words they fail.
+//! Tests the nodes of workflows, and their error messages.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::{
     chat::Place,
     harness::{ADMIN, Client, TestServer},
     model::Answer,
-    workflows::{execute, graph, keep, told},
+    workflows::{assert_events, execute, graph, keep},
 };
 
-/// The text of the error with which a run of one node ends.
+/// Runs a workflow with one node that must fail; returns the error message.
 async fn failing(client: &Client, kind: &str, data: Value) -> String {
     let drawn = graph(&[("s", "start", json!({})), ("x", kind, data)], &["s x"]);
     let id = keep(client, &drawn).await;
@@ -29,7 +29,7 @@ async fn failing(client: &Client, kind: &str, data: Value) -> String {
 }
 
 #[tokio::test]
-async fn what_fails_in_a_run() {
+async fn failing_nodes_have_fixed_messages() {
     let place = Place::new(&[]).await;
     let bob = place.server.register("bob@example.org").await;
     bob.post("/api/v1/skills", &json!({"name": "secret", "content": "---\na: 1\n---\n"})).await;
@@ -77,15 +77,15 @@ async fn what_fails_in_a_run() {
     let error = |text: &str| format!(r#"{{"error": "{text}"}}"#);
     let id = keep(&place.ada, &json!({})).await;
     let reply = execute(&place.ada, &id, "x").await;
-    told(&reply, &id, &[("workflow_error", &error("Workflow has no start node"))]);
+    assert_events(&reply, &id, &[("workflow_error", &error("Workflow has no start node"))]);
     let nodes = [("s", "start", json!({})), ("a", "end", json!({})), ("b", "end", json!({}))];
     let id = keep(&place.ada, &graph(&nodes, &["a b", "b a"])).await;
     let reply = execute(&place.ada, &id, "x").await;
-    told(&reply, &id, &[("workflow_error", &error("Workflow contains a cycle"))]);
+    assert_events(&reply, &id, &[("workflow_error", &error("Workflow contains a cycle"))]);
 }
 
 #[tokio::test]
-async fn what_an_administrator_switches_on() {
+async fn administrators_enable_optional_nodes() {
     let server = TestServer::with(|config| {
         config.limits.runs = 0;
         config.workflow_http.private = true;
@@ -104,7 +104,7 @@ async fn what_an_administrator_switches_on() {
     );
     let id = keep(&ada, &drawn).await;
     let reply = execute(&ada, &id, "x").await;
-    told(
+    assert_events(
         &reply,
         &id,
         &[
@@ -136,7 +136,7 @@ async fn what_an_administrator_switches_on() {
 }
 
 #[tokio::test]
-async fn addresses_that_are_not_asked() {
+async fn private_addresses_are_not_requested() {
     let server = TestServer::with(|config| config.limits.runs = 0).await;
     let admin = server.register(ADMIN).await;
     admin.put("/api/v1/settings/feature-flags/ENABLE_HTTP_NODE", &json!({"enabled": true})).await;

@@ -1,4 +1,4 @@
-//! Whose a skill is, and what a run tells.
+//! Tests who owns a skill, and the events of its runs.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn skill(name: &str, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn anothers_skill_is_not_there() {
+async fn skill_of_another_user_is_not_found() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.org").await;
@@ -31,7 +31,7 @@ async fn anothers_skill_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_run_is_a_stream_that_ends_once() {
+async fn run_stream_has_one_done_event() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     ada.post("/api/v1/skills", &skill("greet", "Say hello.")).await;

@@ -1,4 +1,4 @@
-//! Pages for people.
+//! Tests the HTML pages.
 
 use crate::harness::{Reply, TestServer};
 

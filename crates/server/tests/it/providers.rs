@@ -1,4 +1,4 @@
-//! Administrators add model providers while the server runs.
+//! Tests adding model providers while the server runs.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::harness::{ADMIN, Client, Reply, TestServer};
 const PROVIDERS: &str = "/api/v1/admin/providers";
 const KEY: &str = "sk-one-two-three";
 
-/// A server that has the models of `OpenAI`'s format for those who know the key.
+/// Starts a server with an `OpenAI`-compatible list of models, for requests with the right key.
 async fn model_server() -> String {
     let models = get(async |headers: HeaderMap| {
         let key = headers.get("authorization").and_then(|value| value.to_str().ok());
@@ -34,7 +34,7 @@ async fn provider(admin: &Client, id: &str) -> Value {
     all.iter().find(|provider| provider["id"] == id).unwrap().clone()
 }
 
-/// A refusal has a text and a hint.
+/// Checks that the response is an error with a hint.
 fn refuses(reply: &Reply, status: u16, detail: &str) {
     assert_eq!(reply.status, status, "{}", reply.text);
     assert_eq!(reply.json()["detail"], detail);
@@ -71,7 +71,7 @@ async fn a_provider_is_tested_added_and_removed() {
     let shown = provider(&admin, "openai").await;
     assert_eq!((&shown["has_key"], &shown["from"]), (&json!(true), &json!("settings")));
     assert!(!shown.to_string().contains(KEY), "a key is never shown again");
-    // The stored key goes on to be used where the address stays, and is not sent elsewhere.
+    // The stored key is used if the URL stays the same, and is not sent to another one.
     let named = json!({"base_url": url, "model": "large-1"});
     assert_eq!(admin.put(&path, &named).await.status, 200);
     assert_eq!(admin.put(&path, &json!({"model": "small-1"})).await.json()["base_url"], url);

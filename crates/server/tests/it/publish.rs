@@ -1,4 +1,4 @@
-//! Section 10 of the contract: published workflows.
+//! Tests section 10 of the contract: published workflows.
 
 use reqwest::Method;
 use savoir_store::NewWorkflow;
@@ -8,7 +8,7 @@ use crate::harness::{ADMIN, Client, Reply, TestServer};
 
 const ROUTE: &str = "/api/v1/publish/embed";
 
-/// A workflow that gives back what it is given.
+/// A workflow that returns its input.
 async fn workflow(server: &TestServer, owner: Option<i64>) -> String {
     let graph = json!({
         "nodes": [{"id": "s", "type": "start", "data": {}}, {"id": "e", "type": "end", "data": {}}],
@@ -29,7 +29,7 @@ fn to_publish(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_published_workflow_runs_for_strangers() {
+async fn published_workflow_runs_without_login() {
     let server = TestServer::start().await;
     let (admin, ada) = (server.register(ADMIN).await, server.register("ada@example.org").await);
     let id = workflow(&server, Some(ada.id())).await;
@@ -50,7 +50,7 @@ async fn a_published_workflow_runs_for_strangers() {
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     assert!(page.text.contains("<h1>Echo &lt;b&gt;</h1>"));
-    // It is for frames, but it loads and runs nothing.
+    // The page may be shown in frames, but cannot load or run anything.
     assert_eq!(page.header("x-frame-options"), "");
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     let page = stranger.form(&path, "input=%3Cscript%3E+hello".to_owned()).await;
@@ -59,7 +59,7 @@ async fn a_published_workflow_runs_for_strangers() {
 
     let large = format!("input={}", "ä".repeat(10_001));
     stranger.form(&path, large).await.refuses(400, "Input too large");
-    // A link is no token, and a token is no link.
+    // A link token is not accepted as a session token, and vice versa.
     server.client(token).get("/api/v1/auth/me").await.refuses(401, "Invalid or expired token");
     let other = format!("{ROUTE}/{}", ada.token);
     stranger.get(&other).await.refuses(403, "Invalid or expired token");
@@ -81,13 +81,13 @@ async fn only_the_owner_publishes() {
     bob.post(ROUTE, &to_publish(&id)).await.refuses(404, &missing);
     admin.post(ROUTE, &to_publish(&id)).await.refuses(404, &missing);
     ada.post(ROUTE, &to_publish("x")).await.refuses(404, "Workflow x not found");
-    let of_nobody = workflow(&server, None).await;
-    assert_eq!(ada.post(ROUTE, &to_publish(&of_nobody)).await.status, 404);
-    assert_eq!(admin.post(ROUTE, &to_publish(&of_nobody)).await.status, 200);
+    let without_owner = workflow(&server, None).await;
+    assert_eq!(ada.post(ROUTE, &to_publish(&without_owner)).await.status, 404);
+    assert_eq!(admin.post(ROUTE, &to_publish(&without_owner)).await.status, 200);
 
     let made = ada.post(ROUTE, &to_publish(&id)).await.json();
     let path = format!("{ROUTE}/{}", made["token"].as_str().unwrap());
-    // The link ends with its publisher, and with the workflow.
+    // The link becomes invalid with its publisher and with the workflow.
     admin.call(&format!("/api/v1/admin/users/{}/disable", ada.id())).await;
     server.stranger().get(&path).await.refuses(403, "Invalid or expired token");
     admin.call(&format!("/api/v1/admin/users/{}/enable", ada.id())).await;

@@ -1,4 +1,4 @@
-//! What one account may store, and what it is told when that is reached.
+//! Tests the quotas of accounts, and the errors when they are reached.
 
 use futures::future::join_all;
 use savoir_server::Quotas;

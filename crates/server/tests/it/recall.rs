@@ -1,4 +1,4 @@
-//! What the registry gives out again and again.
+//! Tests the response cache of the registry.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn pdf() -> PackageName {
     "acme/pdf".parse().unwrap()
 }
 
-/// Puts a skill there; tells where its archive is.
+/// Stores a skill in the registry; returns the path of its archive.
 async fn fill(server: &TestServer) -> String {
     let registry = server.database.registry(&server.storage);
     let mut import = registry.import(&Actor::operator()).await.unwrap();
@@ -45,7 +45,7 @@ async fn fill(server: &TestServer) -> String {
     format!("/registry/artifacts/{sha256}/pdf-1.0.0.zip")
 }
 
-/// How many answers came from memory.
+/// The number of responses from the cache.
 async fn remembered(server: &TestServer) -> u64 {
     let text = server.stranger().get("/metrics").await.text;
     let name = "savoir_registry_remembered_total ";
@@ -54,7 +54,7 @@ async fn remembered(server: &TestServer) -> u64 {
 }
 
 #[tokio::test]
-async fn an_answer_from_memory_is_the_same_until_the_skill_changes() {
+async fn cached_response_is_used_until_the_skill_changes() {
     let server = TestServer::start().await;
     fill(&server).await;
     let stranger = server.stranger();
@@ -75,7 +75,7 @@ async fn an_answer_from_memory_is_the_same_until_the_skill_changes() {
     let registry = server.database.registry(&server.storage);
     let version = Version::new(1, 0, 0);
     registry.yank(&Actor::operator(), &pdf(), &version, Some("it was broken")).await.unwrap();
-    // As long as any process may be behind.
+    // Other processes may return cached responses for this long.
     tokio::time::sleep(Duration::from_millis(150)).await;
     let third = stranger.get(INDEX).await;
     assert!(third.text.contains(r#""yanked":true"#), "{}", third.text);
@@ -83,7 +83,7 @@ async fn an_answer_from_memory_is_the_same_until_the_skill_changes() {
 }
 
 #[tokio::test]
-async fn who_comes_from_another_page_is_answered_by_the_route() {
+async fn cross_origin_requests_bypass_the_cache() {
     let server = TestServer::start().await;
     fill(&server).await;
     let page = server.stranger().header("origin", "http://localhost:5173");
@@ -95,7 +95,7 @@ async fn who_comes_from_another_page_is_answered_by_the_route() {
 }
 
 #[tokio::test]
-async fn every_download_counts_once_and_nothing_else_does() {
+async fn each_download_is_counted_once() {
     let server = TestServer::start().await;
     let path = fill(&server).await;
     let stranger = server.stranger();

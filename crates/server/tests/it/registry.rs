@@ -1,6 +1,7 @@
-//! The registry over HTTP, on both kinds of databases.
+//! Tests the registry over HTTP, on both kinds of databases.
 
 mod account;
+mod attestations;
 mod browse;
 mod change;
 mod files;
@@ -29,7 +30,7 @@ use crate::harness::{Client, Reply, TestServer};
 
 pub(crate) const API: &str = "/registry/api/v1";
 
-/// A version with all its parts, of which a test changes some.
+/// A complete version, of which a test changes some parts.
 pub(crate) struct Draft {
     pub(crate) package: PackageName,
     pub(crate) version: Version,
@@ -64,7 +65,7 @@ pub(crate) fn tree(files: &[(&str, &[u8])]) -> Tree {
 }
 
 impl Draft {
-    /// What a key signs of it, as a record.
+    /// The signature record of a key for this version.
     pub(crate) fn record(&self, key: &SigningKey) -> Value {
         let version = self.version.to_string();
         let record = sign(&self.tree, self.package.name(), &version, "somebody", key);
@@ -81,7 +82,7 @@ impl Draft {
         archive::pack(self.package.name(), &self.tree).unwrap()
     }
 
-    /// Publishes it for somebody, as the database sees it.
+    /// Publishes the version directly in the database.
     pub(crate) async fn publish(mut self, server: &TestServer, who: &Client) -> Published {
         let archive = self.archive();
         let plain = archive::pack_plain(&self.tree).unwrap();
@@ -114,18 +115,18 @@ impl Draft {
         };
         let registry = server.database.registry(&server.storage);
         let published = registry.publish(&Actor::person(&user), new).await.unwrap();
-        // What was done behind the server's back is known after a moment.
+        // The server notices changes in the database after a moment.
         tokio::time::sleep(Duration::from_millis(120)).await;
         published
     }
 }
 
-/// Publishes a version for somebody.
+/// Publishes a version for a user.
 pub(crate) async fn publish(server: &TestServer, who: &Client, package: &str, version: &str) {
     draft(package, version).publish(server, who).await;
 }
 
-/// A program with a token of somebody.
+/// A client with an API token of a user.
 pub(crate) async fn program(server: &TestServer, who: &Client, body: &Value) -> Client {
     let mut body = body.clone();
     body["name"] = "a program".into();
@@ -134,7 +135,7 @@ pub(crate) async fn program(server: &TestServer, who: &Client, body: &Value) -> 
     server.client(reply.json()["token"].as_str().unwrap())
 }
 
-/// The lines of the index of a package.
+/// The lines of the index for a package.
 pub(crate) async fn index(server: &TestServer, package: &str) -> Vec<Value> {
     let name = package.rsplit('/').next().unwrap();
     let reply =
@@ -143,13 +144,13 @@ pub(crate) async fn index(server: &TestServer, package: &str) -> Vec<Value> {
     reply.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whether the only version of a package is yanked, as the index says.
+/// Whether the only version of a package is yanked, according to the index.
 pub(crate) async fn is_yanked(server: &TestServer, package: &str) -> bool {
     index(server, package).await[0]["yanked"].as_bool().unwrap_or(false)
 }
 
 impl Reply {
-    /// The registry refuses, in its own shape.
+    /// Checks that the response is a registry error; returns its message.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, code: &str) -> String {
         let body = self.json();
@@ -163,7 +164,7 @@ impl Reply {
         body["error"]["message"].as_str().unwrap().to_owned()
     }
 
-    /// It worked.
+    /// Checks the status of a successful response; returns its body.
     #[track_caller]
     pub(crate) fn ok(&self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);

@@ -1,4 +1,5 @@
-//! The inputs that were made to do harm: the registry refuses each for the reason that everybody gives.
+//! Publishes malicious archives: the registry must reject each with the same error code as the
+//! other commands.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +20,7 @@ use crate::{
     registry_publish::{SKILLS, publish},
 };
 
-/// The inputs, in their order; nothing where their generator is not there.
+/// The malicious inputs, sorted; `None` if their generator is not available.
 fn inputs(place: &Path) -> Option<Vec<PathBuf>> {
     let generator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/badinputs/gen.py");
     let Ok(generator) = generator.canonicalize() else {
@@ -34,7 +35,7 @@ fn inputs(place: &Path) -> Option<Vec<PathBuf>> {
     Some(paths)
 }
 
-/// An archive with a file that nobody of ours packs.
+/// An archive with a file that our own packer rejects.
 fn zipped(place: &Path, file: &Path) -> Vec<u8> {
     let folder = place.join("zipped/demo");
     fs::create_dir_all(&folder).unwrap();
@@ -46,7 +47,7 @@ fn zipped(place: &Path, file: &Path) -> Vec<u8> {
     fs::read(place.join("zipped.zip")).unwrap()
 }
 
-/// What is sent of an input, and the reason for which everybody refuses it, if they do.
+/// The archive to publish for an input, and the expected error code; no code if it is accepted.
 fn sent(place: &Path, path: &Path) -> Option<(Vec<u8>, Option<&'static str>)> {
     let bytes = fs::read(path).unwrap();
     let bytes = match path.extension()?.to_str()? {
@@ -64,7 +65,7 @@ fn sent(place: &Path, path: &Path) -> Option<(Vec<u8>, Option<&'static str>)> {
     };
     let reason = match Submission::read(&bytes, &PublishOptions::default()) {
         Err(refused) => Some(refused.code()),
-        // Archives in archives are told, and nobody opens them.
+        // A nested archive causes a warning; it is not unpacked.
         Ok(found) => {
             assert!(path.ends_with("08_nested_zip.zip"), "{} is accepted", path.display());
             assert_eq!(found.warnings[0].rule, "nested-archive");
@@ -75,7 +76,7 @@ fn sent(place: &Path, path: &Path) -> Option<(Vec<u8>, Option<&'static str>)> {
 }
 
 #[tokio::test]
-async fn hostile_inputs_are_refused_for_the_reason_that_everybody_gives() {
+async fn hostile_inputs_are_rejected_with_the_expected_reason() {
     let place = tempfile::tempdir().unwrap();
     let Some(inputs) = inputs(place.path()) else { return };
     let server = TestServer::start().await;
@@ -102,9 +103,9 @@ async fn hostile_inputs_are_refused_for_the_reason_that_everybody_gives() {
     assert_eq!(there, ["demo"], "nothing is left of those that were refused");
 }
 
-/// Whatever the bytes are: those that are too many are not even read.
+/// The size is checked before the content is read.
 #[tokio::test]
-async fn what_is_larger_than_an_archive_may_be_is_refused_unread() {
+async fn oversized_archive_is_rejected_without_reading_it() {
     let place = tempfile::tempdir().unwrap();
     let Some(inputs) = inputs(place.path()) else { return };
     let server = TestServer::start().await;

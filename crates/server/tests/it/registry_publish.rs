@@ -1,4 +1,5 @@
-//! Publishing over HTTP: what comes in, what is kept out, and that it never changes.
+//! Tests publishing over HTTP: accepted and rejected uploads, and that published versions never
+//! change.
 
 mod again;
 mod hostile;
@@ -55,7 +56,7 @@ fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
     body
 }
 
-/// Publishes with a form.
+/// Publishes with a multipart form.
 async fn send(client: &Client, parts: &[(&str, &[u8])]) -> Reply {
     let request = client.request(Method::POST, SKILLS);
     let kind = "multipart/form-data; boundary=edge";
@@ -79,7 +80,7 @@ async fn found(server: &TestServer, words: &str) -> Vec<String> {
     items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Looks until something is found, for half a minute at most.
+/// Repeats a search until it finds a skill, for at most half a minute.
 async fn find(server: &TestServer, words: &str, name: &str) {
     for _ in 0..600 {
         if found(server, words).await.iter().any(|one| one == name) {
@@ -91,7 +92,7 @@ async fn find(server: &TestServer, words: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn well_known_names_stay_with_who_has_them() {
+async fn well_known_names_keep_their_owner() {
     let server = TestServer::start().await;
     let (ada, bob) =
         (server.register("ada@example.org").await, server.register("bob@example.org").await);
@@ -109,7 +110,7 @@ async fn well_known_names_stay_with_who_has_them() {
 }
 
 #[tokio::test]
-async fn what_is_published_is_seen_everywhere() {
+async fn published_version_appears_in_all_views() {
     let server = TestServer::start().await;
     let (ada, all) = (server.register("ada@example.org").await, server.stranger());
     let bytes = skill("greeter", "1.0.0", "Mention the weather.");
@@ -149,7 +150,7 @@ async fn what_is_published_is_seen_everywhere() {
     assert_eq!(text, manifest("greeter", "1.0.0", "Mention the weather."));
     find(&server, "weather", "acme/greeter").await;
     find(&server, "greter", "acme/greeter").await;
-    // A second version takes its place at once.
+    // A new version replaces the first one immediately.
     assert_eq!(publish(&ada, "?namespace=acme", skill("greeter", "1.1.0", "")).await.status, 201);
     assert_eq!(all.get("/registry/index/v1/gr/acme/greeter").await.text.lines().count(), 2);
     let detail = all.get(&format!("{SKILLS}/acme/greeter")).await.json();
@@ -157,7 +158,7 @@ async fn what_is_published_is_seen_everywhere() {
 }
 
 #[tokio::test]
-async fn a_version_never_changes() {
+async fn published_version_is_immutable() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let first = skill("tool", "1.0.0", "One.");
@@ -174,7 +175,7 @@ async fn a_version_never_changes() {
 }
 
 #[tokio::test]
-async fn of_many_who_publish_the_same_one_does() {
+async fn only_one_of_concurrent_publishes_succeeds() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let other = server.beside().await;
@@ -201,7 +202,7 @@ async fn of_many_who_publish_the_same_one_does() {
 }
 
 #[tokio::test]
-async fn who_may_not_publish() {
+async fn publishing_needs_permission() {
     let server = TestServer::start().await;
     let (ada, bob) =
         (server.register("ada@example.org").await, server.register("bob@example.org").await);
@@ -227,7 +228,7 @@ async fn who_may_not_publish() {
 }
 
 #[tokio::test]
-async fn what_is_no_skill_stays_out() {
+async fn invalid_skills_are_not_published() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let no_version = "---\nname: tool\ndescription: Does something. Use when asked.\n---\nx\n";
@@ -240,7 +241,7 @@ async fn what_is_no_skill_stays_out() {
     ] {
         let reply = publish(&ada, "", bytes.clone()).await;
         is(&reply, status, expected);
-        // The reason is the same that `savoir publish --dry-run` gives.
+        // `savoir publish --dry-run` reports the same code.
         let rejection = Submission::read(&bytes, &PublishOptions::default()).unwrap_err();
         assert_eq!(reply.json()["error"]["reason"], rejection.code());
     }
@@ -270,7 +271,7 @@ async fn dry_run_reports_and_publishes_nothing() {
     assert!(phrase.starts_with("may use the tool"), "{report}");
     is(&ada.get(&format!("{SKILLS}/tool")).await, 404, "not_found");
 
-    // What is harmful is reported with its findings, and no appeal is prepared.
+    // Harmful skills are reported with findings, and a dry run prepares no appeal.
     let report = publish(&ada, "?dry_run=1", skill("bad", "1.0.0", HARMFUL)).await.json();
     assert_eq!(
         (&report["accepted"], &report["audit"]["verdict"]),
@@ -286,7 +287,7 @@ async fn dry_run_reports_and_publishes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
+async fn harmful_skill_is_blocked_until_an_administrator_clears_it() {
     let server = TestServer::start().await;
     let (ada, admin) = (server.register("ada@example.org").await, server.register(ADMIN).await);
     let bytes = skill("bad", "1.0.0", HARMFUL);
@@ -323,7 +324,7 @@ async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
     is(&ada.put(&format!("{SKILLS}/bad/1.0.0/verdict"), &verdict).await, 403, "forbidden_scope");
     let judged = admin.put(&format!("{SKILLS}/bad/1.0.0/verdict"), &verdict).await;
     assert_eq!(judged.json()["audit"]["verdict"], "ALLOW", "{}", judged.text);
-    // What an administrator decided, no publisher undoes.
+    // A publisher cannot undo the decision of an administrator.
     let verdict = json!({"verdict": "block", "reason": "Looked at again."});
     admin.put(&format!("{SKILLS}/bad/1.0.0/verdict"), &verdict).await;
     let again = ada.call(&format!("{SKILLS}/bad/1.0.0/rescan")).await;
@@ -334,7 +335,7 @@ async fn what_is_harmful_stays_out_until_an_administrator_clears_it() {
 }
 
 #[tokio::test]
-async fn a_report_can_only_lower() {
+async fn submitted_scan_report_cannot_improve_the_verdict() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let report = async |name: &str, more: &str, report: Value| {
@@ -354,7 +355,7 @@ async fn a_report_can_only_lower() {
 }
 
 #[tokio::test]
-async fn a_registered_key_makes_it_community() {
+async fn signature_of_a_registered_key_gives_the_community_tier() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let key = SigningKey::generate().unwrap();
@@ -388,7 +389,7 @@ async fn a_registered_key_makes_it_community() {
 }
 
 #[tokio::test]
-async fn prose_gets_its_numbers_from_the_registry() {
+async fn registry_assigns_versions_to_skills_without_a_version() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let prose = |text: &str| archive::pack("trains", &tree(&[("SKILL.md", text)])).unwrap();
@@ -400,7 +401,7 @@ async fn prose_gets_its_numbers_from_the_registry() {
     }
     let text = server.stranger().get("/registry/anon/train-times/0.0.2/SKILL.md").await;
     assert!(text.text.contains("2 times"), "{}", text.text);
-    // The same text again is another version, and both can be had.
+    // Publishing the same text again creates another version; both are available.
     let same = prose("# Train times\n\nLook at the board, 3 times.\n");
     let again = publish(&ada, "?namespace=anon", same.clone()).await.json()["published"].clone();
     let sha256 = again["artifact"]["sha256"].as_str().unwrap();
@@ -410,7 +411,7 @@ async fn prose_gets_its_numbers_from_the_registry() {
         assert_eq!(reply.status(), 200, "{version}");
         assert_eq!(reply.bytes().await.unwrap(), same);
     }
-    // A number that was withdrawn is never used again, and the next one is free.
+    // The number of a withdrawn version is never used again, and the next one is free.
     let admin = server.register(ADMIN).await;
     let withdraw = format!("{SKILLS}/anon/train-times/0.0.4/withdraw");
     assert_eq!(admin.post(&withdraw, &json!({"why": "w"})).await.status, 200);
@@ -421,7 +422,7 @@ async fn prose_gets_its_numbers_from_the_registry() {
     is(&reply, 400, "invalid_skill_manifest");
 }
 
-/// Text that hardly gets smaller, of so many bytes.
+/// Text of this many bytes that hardly compresses.
 fn noise(bytes: usize) -> String {
     let (mut text, mut seed) = (String::with_capacity(bytes + 64), String::new());
     while text.len() < bytes {
@@ -433,7 +434,7 @@ fn noise(bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn other_tools_get_a_large_skill_as_it_is_promised() {
+async fn well_known_index_serves_a_large_skill() {
     let server = TestServer::start().await;
     let (ada, all) = (server.register("ada@example.org").await, server.stranger());
     let files = tree(&[
@@ -467,11 +468,11 @@ async fn other_tools_get_a_large_skill_as_it_is_promised() {
     assert_eq!(archive::unpack(&plain).unwrap().get("SKILL.md"), files.get("SKILL.md"));
     let same = all.header("if-none-match", &tag).get(path).await;
     assert_eq!((same.status.as_u16(), same.text.as_str()), (304, ""));
-    // Across the border between two pieces.
+    // A range across the border of two chunks.
     let part = all.header("range", "bytes=524280-1048600").request(Method::GET, path);
     let part = part.send().await.unwrap();
     assert_eq!(part.status(), 206);
-    let told = format!("bytes 524280-1048600/{length}");
-    assert_eq!(part.headers()["content-range"].to_str().unwrap(), told);
+    let value = format!("bytes 524280-1048600/{length}");
+    assert_eq!(part.headers()["content-range"].to_str().unwrap(), value);
     assert_eq!(part.bytes().await.unwrap(), plain[524_280..=1_048_600]);
 }

@@ -1,4 +1,4 @@
-//! A skill runs: what is told, byte for byte, and what the model is asked.
+//! Tests runs of skills: the events, byte for byte, and the requests to the model.
 
 use std::{sync::Arc, time::Duration};
 
@@ -75,7 +75,7 @@ const GREET: &str = "---\nname: greet\ninputs:\n  - {name: who, required: true}\
     default: kindly}\nmodel: {temperature: 0.2, max_tokens: 50}\n---\n\nGreet {{who}} {{how}}.\n\n";
 
 #[tokio::test]
-async fn what_is_told() {
+async fn run_events_are_streamed() {
     let place = Place::new(&[]).await;
     place.skill("greet", GREET).await;
     let reply = place.run("greet", &json!({"who": "Zoë", "other": "x"})).await;
@@ -93,7 +93,7 @@ async fn what_is_told() {
 }
 
 #[tokio::test]
-async fn words_are_told_as_they_are() {
+async fn tokens_are_streamed_unchanged() {
     let place = Place::new(&[Answer::Says(&["é\n\"知\"", "\u{2028}\0", "data: x\n\nevent: done"])]);
     let place = place.await;
     place.skill("greet", GREET).await;
@@ -105,7 +105,7 @@ async fn words_are_told_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_inputs_become() {
+async fn inputs_are_inserted_into_the_prompt() {
     let place = Place::new(&[]).await;
     place.skill("greet", GREET).await;
     let content = "---\ninputs: [{name: a, default: 5}, {name: b}, {name: c-d}]\n---\n\
@@ -114,7 +114,7 @@ async fn what_inputs_become() {
     for (name, inputs, prompt) in [
         ("greet", json!({"who": " "}), "Greet   kindly."),
         ("greet", json!({"who": "a", "how": ""}), "Greet a ."),
-        // A value is not looked at again.
+        // Placeholders in a value are not replaced.
         ("greet", json!({"who": "{{how}}"}), "Greet {{how}} kindly."),
         ("many", json!({}), "5||||{{ a }}|{5}"),
         ("many", json!({"a": "1", "b": "2", "c-d": "3", "x-y": "4"}), "1|2|3||{{ a }}|{1}"),
@@ -122,7 +122,7 @@ async fn what_inputs_become() {
         assert_eq!(place.run(name, &inputs).await.status, 200);
         assert_eq!(place.model.last().1, prompt);
     }
-    // Without settings there are defaults.
+    // The default settings.
     let request = place.model.asked().pop().unwrap();
     assert_eq!((request.temperature, request.max_tokens), (Some(0.7), Some(2000)));
     for body in [json!({}), json!({"inputs": null}), json!({"inputs": {}})] {
@@ -131,7 +131,7 @@ async fn what_inputs_become() {
 }
 
 #[tokio::test]
-async fn a_required_input_is_missing() {
+async fn missing_required_input_is_an_error() {
     let place = Place::new(&[]).await;
     place.skill("greet", GREET).await;
     let message = "Missing required input: 'who'";
@@ -154,7 +154,7 @@ async fn a_required_input_is_missing() {
 }
 
 #[tokio::test]
-async fn bodies_of_another_shape() {
+async fn invalid_bodies_are_rejected() {
     let place = Place::new(&[]).await;
     place.skill("greet", GREET).await;
     let text = "Input should be a valid string";
@@ -170,7 +170,7 @@ async fn bodies_of_another_shape() {
     let message = "Input should be a valid dictionary";
     reply.differs("dict_type", &json!(["body", "inputs"]), message, &json!(["x"]));
     place.run("none", &json!({})).await.blames(404, "name", "Skill 'none' not found");
-    // The shape comes first.
+    // The body is validated before the inputs.
     assert_eq!(place.run("none", &json!({"a": 1})).await.status, 422);
 }
 
@@ -248,22 +248,22 @@ async fn with_a_knowledge_base() {
 }
 
 #[tokio::test]
-async fn the_beginning_of_the_prompt_is_looked_for() {
+async fn retrieval_searches_the_beginning_of_the_prompt() {
     let place = Place::new(&[]).await;
     let documents = [("a.txt".to_owned(), "zebra")];
     base_with(&place.server, &place.ada, "zoo", &documents).await;
-    let told = async |prompt: String| {
+    let value = async |prompt: String| {
         let content = format!("---\nknowledge_base: zoo\n---\n{prompt}");
         place.server.write_skill("look", &content);
         place.run("look", &json!({})).await
     };
-    // 500 characters, not bytes; 200 of them are shown.
+    // The query has 500 characters, not bytes; the event shows 200 of them.
     let inside = format!("{} zebra and more", "é".repeat(494));
-    let reply = told(inside).await;
+    let reply = value(inside).await;
     assert!(reply.text.contains(r#""results_count": 1"#), "{}", reply.text);
     assert!(reply.text.contains(&format!(r#""query": "{}"}}"#, "é".repeat(200))), "{}", reply.text);
     let outside = format!("{} zebra and more", "é".repeat(495));
-    let reply = told(outside).await;
+    let reply = value(outside).await;
     let none = r#"{"type": "retrieval", "status": "complete", "kb_id": "zoo", "results_count": 0, "top_results": []}"#;
     assert!(reply.text.contains(none), "{}", reply.text);
     assert!(!reply.text.contains("event: citation"), "{}", reply.text);
@@ -272,7 +272,7 @@ async fn the_beginning_of_the_prompt_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_search_that_fails_is_no_end() {
+async fn failed_retrieval_does_not_end_the_run() {
     let place = Place::new(&[]).await;
     place.skill("lost", "---\nknowledge_base: nowhere\n---\nWhere?").await;
     let step = |status: &str, rest: &str| {
@@ -311,13 +311,13 @@ async fn models_that_fail() {
         let events = [&begin[..], words, &[FAILED, DONE_FAILED]].concat();
         place.run("greet", &inputs).await.streams(&events);
     }
-    // And all is well again.
+    // The next run succeeds.
     let events = [&begin[..], &[HELLO, YOU, DONE]].concat();
     place.run("greet", &inputs).await.streams(&events);
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_there() {
+async fn missing_model_fails_the_run() {
     let model = savoir_model::Models::default();
     let server = TestServer::with_models(model, |_| {}).await;
     let ada = server.register("ada@example.org").await;
@@ -327,7 +327,7 @@ async fn a_model_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_too_long() {
+async fn slow_model_times_out() {
     let place = Place::new(&[Answer::Hangs(&["Hello"])]).await;
     place.skill("greet", GREET).await;
     let error = ("error", r#"{"message": "Skill execution timed out (1s)"}"#);
@@ -339,7 +339,7 @@ async fn a_model_that_takes_too_long() {
 }
 
 #[tokio::test]
-async fn a_stream_shows_that_it_lives() {
+async fn idle_stream_sends_heartbeats() {
     let model = Scripted::new(&[Answer::Hangs(&["Hello"])]);
     let server = TestServer::with_model(model, |config| {
         config.heartbeat = Duration::from_millis(100);
@@ -358,7 +358,7 @@ async fn a_stream_shows_that_it_lives() {
     assert_eq!(savoir_server::Config::default().heartbeat.as_secs(), 15);
 }
 
-/// Reads a stream up to some words: the rest of it, and what was read.
+/// Reads a stream up to a text; returns the open stream and the text so far.
 pub(crate) async fn read_until(
     client: &Client,
     path: &str,
@@ -375,7 +375,7 @@ pub(crate) async fn read_until(
 }
 
 #[tokio::test]
-async fn who_goes_away_ends_the_question() {
+async fn disconnect_cancels_the_model_request() {
     let place = Place::new(&[Answer::Hangs(&["Hello"])]).await;
     place.skill("greet", GREET).await;
     let body = json!({"inputs": {"who": "x"}});
@@ -388,7 +388,7 @@ async fn who_goes_away_ends_the_question() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_says_so() {
+async fn stopping_server_ends_streams_with_an_error() {
     let model = Scripted::new(&[Answer::Hangs(&["Hello"])]);
     let server = TestServer::with_model(model, |config| config.grace = Duration::ZERO).await;
     let ada = server.register("ada@example.org").await;
@@ -405,22 +405,25 @@ async fn a_server_that_stops_says_so() {
 }
 
 #[tokio::test]
-async fn files_of_other_dialects_run_by_their_own_rules() {
+async fn prompts_follow_the_rules_of_their_dialect() {
     let place = Place::new(&[]).await;
-    // Blanks inside, what is not declared stays.
+    // skillrt allows spaces in placeholders, and undeclared placeholders stay.
     let skillrt = "---\nname: rt\nversion: 1.0.0\ndescription: d\ninputs:\n  - {name: n, type: \
         number, required: true}\n---\n{{ n }} {{n}} {{other}}\n";
     place.import(skillrt).await;
     assert_eq!(place.run("rt", &json!({"n": "5"})).await.status, 200);
     assert_eq!(place.model.last().1.trim(), "5 5 {{other}}");
-    let told = place.ada.get("/api/v1/skills/rt").await.json();
-    assert_eq!((&told["description"], &told["inputs"][0]["required"]), (&json!("d"), &json!(true)));
+    let value = place.ada.get("/api/v1/skills/rt").await.json();
+    assert_eq!(
+        (&value["description"], &value["inputs"][0]["required"]),
+        (&json!("d"), &json!(true))
+    );
     place.run("rt", &json!({})).await.blames(400, "inputs", "Missing required input: 'n'");
     let reply = place.run("rt", &json!({"n": "five"})).await;
     assert_eq!(reply.text.matches("event: done\n").count(), 1);
     assert!(reply.text.contains(r#""type": "validation", "status": "error""#), "{}", reply.text);
 
-    // Agent Flow Lite's own file with the same body: gone.
+    // In Agent Flow Lite's own format, undeclared placeholders are removed.
     place
         .skill("own", "---\ninputs: [{name: n, type: text}]\n---\n{{ n }} {{n}} {{other-one}}")
         .await;

@@ -1,4 +1,4 @@
-//! Each right of a token, tried on a route of each group.
+//! Tests each token scope with a route of each group.
 
 use reqwest::Method;
 use savoir_server::openapi;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{ADMIN, Reply, TestServer};
 
-/// A route as documented, how it is asked for, and the right that it needs; none is for all tokens.
+/// Documented route, request path, and required scope; an empty scope means any token.
 const ROUTES: &[(&str, &str, &str, &str)] = &[
     ("GET", "/auth/me", "/auth/me", ""),
     ("GET", "/settings/feature-flags", "/settings/feature-flags", ""),
@@ -18,6 +18,8 @@ const ROUTES: &[(&str, &str, &str, &str)] = &[
     ("PUT", "/skills/{name}", "/skills/none", "skills:write"),
     ("DELETE", "/skills/{name}", "/skills/none", "skills:write"),
     ("POST", "/skills/{name}/run", "/skills/none/run", "skills:run"),
+    ("POST", "/skills/{name}/tools/{tool}/run", "/skills/none/tools/none/run", "skills:run"),
+    ("GET", "/skills/{name}/versions", "/skills/none/versions", "skills:read"),
     ("POST", "/chat/completions", "/chat/completions", "chat"),
     ("GET", "/chat/sessions", "/chat/sessions", "chat"),
     ("DELETE", "/chat/sessions/{id}", "/chat/sessions/none", "chat"),
@@ -47,7 +49,7 @@ const SCOPES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn every_right_opens_its_own_routes_alone() {
+async fn each_scope_allows_only_its_routes() {
     let server = TestServer::with(|config| {
         config.limits.routes = 0;
         config.limits.runs = 0;
@@ -79,7 +81,7 @@ async fn every_right_opens_its_own_routes_alone() {
 }
 
 #[tokio::test]
-async fn a_right_does_not_make_an_administrator() {
+async fn admin_scope_needs_an_administrator() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let body = json!({"name": "p", "scopes": ["admin"]});
@@ -94,7 +96,7 @@ async fn a_right_does_not_make_an_administrator() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_no_way_around_a_right() {
+async fn chat_scope_does_not_include_other_scopes() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let body = json!({"name": "p", "scopes": ["chat"]});
@@ -115,7 +117,7 @@ async fn a_conversation_is_no_way_around_a_right() {
 }
 
 #[tokio::test]
-async fn an_administrators_program_sees_what_is_theirs_alone() {
+async fn token_of_an_administrator_sees_only_own_skills() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let ada = server.register("ada@example.com").await;
@@ -131,7 +133,7 @@ async fn an_administrators_program_sees_what_is_theirs_alone() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_small_and_holds_no_secret() {
+async fn error_responses_are_small_and_contain_no_secret() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.com").await;
     let many = vec!["x"; 100_000];

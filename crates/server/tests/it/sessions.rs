@@ -1,4 +1,4 @@
-//! Conversations that were kept.
+//! Tests stored conversations.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn ids(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn shapes() {
+async fn conversation_responses() {
     let place = Place::new(&[]).await;
     place.ada.get(SESSIONS).await.is(200, &json!({"sessions": []}));
     let flow = keep(&place.ada, &json!({})).await;
@@ -24,10 +24,10 @@ async fn shapes() {
     place.ada.post(CHAT, &body).await;
     place.ada.post(CHAT, &json!({"session_id": "s", "message": "Second"})).await;
     let one = place.ada.get(&format!("{SESSIONS}/s")).await;
-    let told = one.json();
+    let response = one.json();
     let id = place.ada.id().to_string();
-    let (created, updated) = (&told["created_at"], &told["updated_at"]);
-    let at = |number: usize| &told["messages"][number]["timestamp"];
+    let (created, updated) = (&response["created_at"], &response["updated_at"]);
+    let at = |number: usize| &response["messages"][number]["timestamp"];
     one.is(
         200,
         &json!({
@@ -54,7 +54,7 @@ async fn shapes() {
 }
 
 #[tokio::test]
-async fn whose_they_are() {
+async fn conversations_are_listed_for_their_user_only() {
     let place = Place::new(&[]).await;
     let admin = place.server.register(ADMIN).await;
     let bob = place.server.register("bob@example.org").await;
@@ -64,12 +64,12 @@ async fn whose_they_are() {
     assert_eq!(ids(&place.ada.get(SESSIONS).await.json()), ["a2", "a1"]);
     assert_eq!(ids(&bob.get(SESSIONS).await.json()), ["b"]);
     assert_eq!(ids(&admin.get(SESSIONS).await.json()), ["a2", "b", "a1"]);
-    // What was said last counts.
+    // Conversations are sorted by their last message.
     place.ada.post(CHAT, &json!({"session_id": "a1", "message": "y"})).await;
     assert_eq!(ids(&place.ada.get(SESSIONS).await.json()), ["a1", "a2"]);
 
     let one = format!("{SESSIONS}/a1");
-    // One of somebody else is as if it were not there.
+    // Another user's conversation is reported as not found.
     bob.get(&one).await.refuses(404, "Session 'a1' not found");
     bob.delete(&one).await.refuses(404, "Session 'a1' not found");
     bob.get(&format!("{SESSIONS}/none")).await.refuses(404, "Session 'none' not found");
@@ -81,7 +81,7 @@ async fn whose_they_are() {
     place.ada.delete(&one).await.refuses(404, "Session 'a1' not found");
     let gone = json!({"status": "success", "message": "Session 'b' deleted successfully"});
     admin.delete(&format!("{SESSIONS}/b")).await.is(200, &gone);
-    // Its name is free for anyone.
+    // Other users can use the same id.
     let reply = bob.post(CHAT, &json!({"session_id": "a1", "message": "x"})).await;
     assert_eq!(reply.status, 200);
     assert_eq!(bob.get(&one).await.json()["message_count"], 2);

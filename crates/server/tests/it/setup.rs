@@ -1,4 +1,4 @@
-//! The first start.
+//! Tests the first start of a server.
 
 use reqwest::Method;
 use savoir_server::setup_link;
@@ -18,7 +18,7 @@ async fn submit(client: &Client, token: &str, email: &str, password: &str) -> Re
 }
 
 #[tokio::test]
-async fn the_first_administrator_is_made_once() {
+async fn setup_link_creates_one_administrator() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
     let token = token(&server).await;
@@ -29,7 +29,7 @@ async fn the_first_administrator_is_made_once() {
         (page.status.as_u16(), page.header("content-type")),
         (200, "text/html; charset=utf-8")
     );
-    // What cannot be used leaves the link as it was.
+    // An invalid request does not use up the link.
     for (email, password, text) in [
         ("root", PASSWORD, "Valid email address required"),
         ("root@example.org", "12345", "Password must be at least 6 characters"),
@@ -56,10 +56,10 @@ async fn the_first_administrator_is_made_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn twenty_at_once_make_one_administrator() {
+async fn concurrent_setups_create_one_administrator() {
     let server = TestServer::start().await;
     let (stranger, token) = (server.stranger(), token(&server).await);
-    // Connections that are open already bring the posts closer together.
+    // Opening the connections first makes the requests arrive closer together.
     futures::future::join_all((0..20).map(|_| stranger.get("/ready"))).await;
     let posts = (0..20).map(async |number| {
         let email = format!("root{number}@example.org");
@@ -75,10 +75,10 @@ async fn twenty_at_once_make_one_administrator() {
 }
 
 #[tokio::test]
-async fn links_that_do_not_work() {
+async fn invalid_setup_links_are_rejected() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
-    // Before there is a link, with an old one, and with none.
+    // Before a link is created, with an old token, and with an invalid one.
     assert_eq!(submit(&stranger, "", "a@b.de", PASSWORD).await.status, 403);
     let old = token(&server).await;
     let new = token(&server).await;
@@ -86,14 +86,14 @@ async fn links_that_do_not_work() {
     for bad in ["", "x", old.as_str(), &new[1..]] {
         assert_eq!(submit(&stranger, bad, "a@b.de", PASSWORD).await.status, 403);
     }
-    // An administrator who came in another way ends the link.
+    // Creating an administrator in another way invalidates the link.
     server.register(ADMIN).await;
     assert_eq!(submit(&stranger, &new, "a@b.de", PASSWORD).await.status, 403);
     assert_eq!(setup_link(&server.app).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn tries_are_counted() {
+async fn setup_attempts_are_limited() {
     let server = TestServer::start().await;
     let stranger = server.stranger();
     for _ in 0..30 {

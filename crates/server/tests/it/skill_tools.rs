@@ -1,5 +1,5 @@
-//! Tools of skills, for agents that come over HTTP: only if the operator lets them, and only what the
-//! operator approved.
+//! Tests tools of skills for agents over HTTP: they run only if the operator enables and approves
+//! them.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -23,10 +23,10 @@ use crate::{
     model::{Answer, Scripted},
 };
 
-/// A skill whose programs every machine has.
+/// A skill whose tools run programs that exist on every machine.
 const DEMO: &str = "---\nname: demo\nversion: 1.0.0\ndescription: Says hello. Use when greeting.\nread_only: true\n---\n\n# Demo\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\necho \"hello world\"\n```\n\n### look\n\nLook around.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n```bash\nls -A\n```\n";
 
-/// Skills as they lie in their folders.
+/// Reads skills from their folders.
 #[derive(Debug)]
 struct Disk;
 
@@ -41,7 +41,7 @@ impl ReadFolder for Disk {
     }
 }
 
-/// A server whose operator lets tools run.
+/// A server whose operator has enabled tools.
 struct Stage {
     server: TestServer,
     model: Arc<Scripted>,
@@ -72,7 +72,7 @@ impl Stage {
         Self { server: server.await, model, home, run_env, _folder: folder }
     }
 
-    /// What `savoir approve` does.
+    /// Does the same as `savoir approve`.
     fn approve(&self, skill: &str) {
         self.approve_in(skill, "Global");
     }
@@ -113,7 +113,7 @@ fn names(listed: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
+async fn approved_tools_run_for_users_with_access() {
     let stage = Stage::new().await;
     let (ann, bob) =
         (stage.server.register("ann@x.org").await, stage.server.register("bob@x.org").await);
@@ -131,7 +131,7 @@ async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
     let other = call(&bob, &of_bob, "run_skill_tool", hello.clone()).await;
     assert_eq!(code(&other), "unknown-skill", "{other}");
 
-    // It comes into the list with its skill, and finds nothing of the operator's.
+    // The tool is listed once its skill is loaded, and cannot see files of the operator.
     call(&ann, &of_ann, "use_skill", json!({"name": "demo"})).await;
     let listed = ask(&ann, &of_ann, "tools/list", json!({})).await;
     assert!(names(&listed).contains(&"demo__look"), "{listed}");
@@ -139,7 +139,7 @@ async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
     assert_eq!(looked["structuredContent"]["success"], true, "{looked}");
     assert!(!looked.to_string().contains("secret"), "{looked}");
 
-    // Whoever disables it has the last word.
+    // Disabling the skill disables its tools, even approved ones.
     let patched = ann.request(reqwest::Method::PATCH, "/api/v1/skills/demo");
     assert_eq!(Reply::of(patched.json(&json!({"enabled": false}))).await.status, 200);
     for (tool, arguments) in [("demo__hello", json!({})), ("run_skill_tool", hello.clone())] {
@@ -150,14 +150,14 @@ async fn what_the_operator_approved_runs_for_those_who_may_use_it() {
     assert!(!names(&listed).iter().any(|name| name.starts_with("demo__")), "{listed}");
     let patched = ann.request(reqwest::Method::PATCH, "/api/v1/skills/demo");
     assert_eq!(Reply::of(patched.json(&json!({"enabled": true}))).await.status, 200);
-    // Another text is another skill.
+    // A changed skill needs a new approval.
     let changed = json!({"content": DEMO.replace("hello world", "good bye")});
     assert_eq!(ann.put("/api/v1/skills/demo", &changed).await.status, 200);
     let refused = call(&ann, &of_ann, "run_skill_tool", hello).await;
     assert_eq!(code(&refused), "approval-needed", "{refused}");
 }
 
-/// The same, with tools that leave something behind and tell where they are.
+/// A skill whose tools leave files and print their working folder.
 fn leaving() -> String {
     let tool = |name: &str, command: &str| {
         format!(
@@ -169,7 +169,7 @@ fn leaving() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_run_begins_in_an_empty_folder_and_what_it_leaves_is_kept() {
+async fn runs_start_in_an_empty_folder_and_their_files_are_stored() {
     let stage = Stage::new().await;
     let (ann, bob) =
         (stage.server.register("ann@x.org").await, stage.server.register("bob@x.org").await);
@@ -201,10 +201,11 @@ async fn every_run_begins_in_an_empty_folder_and_what_it_leaves_is_kept() {
     assert!(!looked.to_string().contains("left"), "{looked}");
     let mut places = Vec::new();
     for _ in 0..2 {
-        let told = call(&ann, &session, "demo__place", json!({})).await.to_string();
-        let start = told.find('/').expect("a path");
-        let place: String = told[start..].chars().take_while(|c| !"\"\\\n ".contains(*c)).collect();
-        assert!(place.contains("/workspaces/"), "{told}");
+        let value = call(&ann, &session, "demo__place", json!({})).await.to_string();
+        let start = value.find('/').expect("a path");
+        let place: String =
+            value[start..].chars().take_while(|c| !"\"\\\n ".contains(*c)).collect();
+        assert!(place.contains("/workspaces/"), "{value}");
         assert!(!Path::new(&place).exists(), "{place} is still there");
         places.push(place);
     }
@@ -212,7 +213,7 @@ async fn every_run_begins_in_an_empty_folder_and_what_it_leaves_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_runs_tools_who_may_only_read_skills() {
+async fn running_tools_needs_the_run_scope() {
     let stage = Stage::new().await;
     let ann = stage.server.register("ann@x.org").await;
     keep(&ann, DEMO).await;
@@ -247,20 +248,20 @@ async fn nobody_runs_tools_who_may_only_read_skills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_operators_word_no_tool_runs() {
+async fn unapproved_tools_do_not_run() {
     let server = TestServer::start().await;
     let ann = server.register("ann@x.org").await;
     keep(&ann, DEMO).await;
     let session = begin(&ann).await;
-    let told = call(&ann, &session, "use_skill", json!({"name": "demo"})).await;
-    assert_eq!(told["structuredContent"]["tools"], Value::Null, "{told}");
+    let value = call(&ann, &session, "use_skill", json!({"name": "demo"})).await;
+    assert_eq!(value["structuredContent"]["tools"], Value::Null, "{value}");
     let hello = json!({"skill": "demo", "tool": "hello"});
     assert_eq!(code(&call(&ann, &session, "run_skill_tool", hello).await), "unknown-tool");
     assert_eq!(code(&call(&ann, &session, "demo__hello", json!({})).await), "unknown-tool");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_address_chooses_the_mode_of_a_session() {
+async fn session_mode_comes_from_the_url() {
     let stage = Stage::new().await;
     let ann = stage.server.register("ann@x.org").await;
     keep(&ann, &DEMO.replace("read_only: true", "modes: [Dev]\nread_only: true")).await;
@@ -294,7 +295,7 @@ async fn the_address_chooses_the_mode_of_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_leaves_a_list_by_another_mode() {
+async fn mode_cannot_bypass_the_allow_list() {
     let stage = Stage::new().await;
     let ann = stage.server.register("ann@x.org").await;
     keep(&ann, DEMO).await;
@@ -310,7 +311,7 @@ async fn nobody_leaves_a_list_by_another_mode() {
     assert_eq!(code(&refused), "tool-not-allowed", "{refused}");
 }
 
-/// A call of a tool without a session.
+/// Calls a tool without a session.
 async fn call_alone(client: &Client, name: &str, arguments: Value) -> Value {
     call_alone_at(client, "/mcp", name, arguments).await
 }
@@ -318,15 +319,15 @@ async fn call_alone(client: &Client, name: &str, arguments: Value) -> Value {
 async fn call_alone_at(client: &Client, path: &str, name: &str, arguments: Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
     let request = modern_at(client, path, "tools/call", params).header("mcp-name", name);
-    let told = Reply::of(request).await;
-    let data = told.text.lines().find_map(|line| line.strip_prefix("data: {"));
-    let text = data.map_or_else(|| told.text.clone(), |data| format!("{{{data}"));
-    let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{}", told.text));
+    let value = Reply::of(request).await;
+    let data = value.text.lines().find_map(|line| line.strip_prefix("data: {"));
+    let text = data.map_or_else(|| value.text.clone(), |data| format!("{{{data}"));
+    let answer: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{}", value.text));
     answer["result"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skill_fences_in_requests_without_sessions_too() {
+async fn allow_list_applies_to_stateless_requests() {
     let stage = Stage::new().await;
     let ann = stage.server.register("ann@x.org").await;
     keep(&ann, DEMO).await;
@@ -340,7 +341,7 @@ async fn a_skill_fences_in_requests_without_sessions_too() {
     call_alone(&ann, "use_skill", json!({"name": "narrow"})).await;
     let refused = call_alone(&ann, "run_skill_tool", hello.clone()).await;
     assert_eq!(code(&refused), "tool-not-allowed", "{refused}");
-    // A session has a list of its own, and so has another token.
+    // Sessions and other tokens have their own allow-lists.
     let session = begin(&ann).await;
     let run = call(&ann, &session, "run_skill_tool", hello.clone()).await;
     assert_eq!(run["structuredContent"]["success"], true, "{run}");
@@ -351,14 +352,14 @@ async fn a_skill_fences_in_requests_without_sessions_too() {
     assert_eq!(run["structuredContent"]["success"], true, "{run}");
 }
 
-/// Loads the skill, calls its tool, and then says something.
+/// The model loads the skill, calls its tool, and then answers.
 const CALL_HELLO: [Answer; 3] = [
     Answer::Calls("use_skill", r#"{"name": "demo"}"#),
     Answer::Calls("demo__hello", "{}"),
     Answer::Says(&["Done."]),
 ];
 
-/// Sends a message. Returns the id of the run, and its events when it has ended.
+/// Sends a message. Returns the id of the run, and a task that ends with the events of the run.
 async fn say(client: &Client) -> (String, tokio::task::JoinHandle<String>) {
     let body = json!({"session_id": "talk", "message": "Greet me"});
     let request = client.request(reqwest::Method::POST, "/api/v1/chat/completions").json(&body);
@@ -394,7 +395,7 @@ async fn administrator_is_asked_in_the_conversation() {
     assert_eq!(asked["choices"], json!(["once", "always", "deny"]));
     let path = format!("/api/v1/runs/{run}/approvals/{}", asked["id"].as_str().unwrap());
     let answer = |word: &str| json!({"answer": word});
-    // Neither another user nor a program answers.
+    // Neither another user nor an API token can answer.
     assert_eq!(bob.post(&path, &answer("once")).await.status, 404);
     let token = json!({"name": "agent", "scopes": ["skills:run", "chat", "admin"]});
     let token = admin.post("/api/v1/auth/tokens", &token).await.json()["token"].clone();
@@ -406,8 +407,8 @@ async fn administrator_is_asked_in_the_conversation() {
     let events = events.await.unwrap();
     assert!(events.contains("\"answer\": \"once\""), "{events}");
     assert!(events.contains("Done."), "{events}");
-    let told = stage.model.last().1;
-    assert!(told.contains("hello world"), "the tool ran: {told}");
+    let value = stage.model.last().1;
+    assert!(value.contains("hello world"), "the tool ran: {value}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -422,10 +423,10 @@ async fn denied_tool_does_not_run_and_others_are_not_asked() {
     let path = format!("/api/v1/runs/{run}/approvals/{id}");
     assert_eq!(admin.post(&path, &json!({"answer": "deny"})).await.status, 204);
     events.await.unwrap();
-    let told = stage.model.last().1;
-    assert!(told.contains("declined") && !told.contains("hello world"), "{told}");
+    let value = stage.model.last().1;
+    assert!(value.contains("declined") && !value.contains("hello world"), "{value}");
 
-    // A stopped run leaves no question behind.
+    // Stopping a run removes its question.
     for answer in &CALL_HELLO[..2] {
         stage.model.next(*answer);
     }
@@ -436,8 +437,8 @@ async fn denied_tool_does_not_run_and_others_are_not_asked() {
     let path = format!("/api/v1/runs/{run}/approvals/{id}");
     assert_eq!(admin.post(&path, &json!({"answer": "once"})).await.status, 404);
 
-    // A tool runs on the machine of the operator, so that other users are not asked; programs do not
-    // know the question.
+    // Other users are not asked, because a tool runs on the machine of the operator. API clients
+    // are not asked, because they do not know these events.
     keep(&bob, DEMO).await;
     let bobs_page = open_session(&stage.server, "bob@x.org").await;
     for client in [&bobs_page, &admin] {
@@ -449,4 +450,73 @@ async fn denied_tool_does_not_run_and_others_are_not_asked() {
         assert!(!events.contains("event: approval"), "{events}");
         assert!(stage.model.last().1.contains("approval-needed"), "{}", stage.model.last().1);
     }
+}
+
+/// Runs a tool. Returns the id of the run, and its events when it has ended.
+async fn run_tool(
+    client: &Client,
+    tool: &str,
+    arguments: Value,
+) -> (String, tokio::task::JoinHandle<String>) {
+    let path = format!("/api/v1/skills/demo/tools/{tool}/run");
+    let request = client.request(reqwest::Method::POST, &path);
+    let response = request.json(&json!({"arguments": arguments})).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let run = response.headers()["x-savoir-run"].to_str().unwrap().to_owned();
+    (run, tokio::spawn(async { response.text().await.unwrap() }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_tool_runs_after_its_approval_and_is_recorded() {
+    let stage = Stage::new().await;
+    let admin = stage.server.register(ADMIN).await;
+    keep(&admin, DEMO).await;
+    let insight = admin.get("/api/v1/skills/demo/insight").await.json();
+    assert_eq!(insight["can_run_tools"], true);
+    assert_eq!(insight["tools"][0]["parameters"], json!([]));
+
+    // A program is not asked.
+    let (_, events) = run_tool(&admin, "hello", json!({})).await;
+    let events = events.await.unwrap();
+    assert!(events.contains("approval-needed") && events.contains("savoir approve"), "{events}");
+    assert!(!events.contains("event: approval"), "{events}");
+
+    let page = open_session(&stage.server, ADMIN).await;
+    let (run, events) = run_tool(&page, "hello", json!({})).await;
+    let asked = question(&admin, &run).await;
+    let path = format!("/api/v1/runs/{run}/approvals/{}", asked["id"].as_str().unwrap());
+    assert_eq!(admin.post(&path, &json!({"answer": "once"})).await.status, 204);
+    let events = events.await.unwrap();
+    assert!(events.contains("hello world") && events.contains("\"success\""), "{events}");
+
+    let shown = admin.get(&format!("/api/v1/runs/{run}")).await.json();
+    assert_eq!((&shown["kind"], &shown["state"]), (&json!("tool"), &json!("ok")), "{shown}");
+    assert_eq!(shown["rerun"]["path"], "/api/v1/skills/demo/tools/hello/run");
+    assert_eq!(shown["output"], "hello world");
+
+    let missing = admin.post("/api/v1/skills/demo/tools/none/run", &json!({})).await;
+    assert_eq!(missing.status, 404, "{}", missing.text);
+    let wrong = admin.post("/api/v1/skills/demo/tools/hello/run", &json!({"arguments": 1})).await;
+    assert_eq!(wrong.status, 422, "{}", wrong.text);
+    let bob = stage.server.register("bob@x.org").await;
+    assert_eq!(bob.post("/api/v1/skills/demo/tools/hello/run", &json!({})).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_tool_does_not_run_where_tools_are_off_or_the_skill_is_disabled() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    keep(&ann, DEMO).await;
+    let refused = ann.post("/api/v1/skills/demo/tools/hello/run", &json!({})).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    assert!(refused.text.contains("start the server with --skill-tools"), "{}", refused.text);
+    assert_eq!(ann.get("/api/v1/skills/demo/insight").await.json()["can_run_tools"], false);
+
+    let stage = Stage::new().await;
+    let ann = stage.server.register("ann@x.org").await;
+    keep(&ann, DEMO).await;
+    let patched = ann.request(reqwest::Method::PATCH, "/api/v1/skills/demo");
+    assert_eq!(Reply::of(patched.json(&json!({"enabled": false}))).await.status, 200);
+    let refused = ann.post("/api/v1/skills/demo/tools/hello/run", &json!({})).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
 }

@@ -1,4 +1,4 @@
-//! Skills are kept: their shapes, who sees them, and what is refused in which words.
+//! Tests storing skills: response bodies, visibility, and error messages.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn is_time(value: &Value) {
 }
 
 #[tokio::test]
-async fn a_skill_with_everything() {
+async fn skill_with_all_fields() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let content = "---\nname: x\ndescription: d — é\nlicense: MIT\nmetadata:\n  z: 1\n  a: [yes, b]\n\
@@ -50,9 +50,9 @@ async fn a_skill_with_everything() {
         model:\n  temperature: 1\n---\n\n  {{a}} {{b}}\n\n";
     let reply = ada.post(SKILLS, &new("x", content)).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
-    let told = reply.json();
-    is_time(&told["created_at"]);
-    is_time(&told["updated_at"]);
+    let response = reply.json();
+    is_time(&response["created_at"]);
+    is_time(&response["updated_at"]);
     let id = ada.id();
     let raw = content.replace("---\n\n", &format!("user_id: '{id}'\n---\n\n"));
     let inputs = "[{\"name\":\"a\",\"label\":\"a\",\"type\":\"text\",\"required\":false,\
@@ -67,8 +67,8 @@ async fn a_skill_with_everything() {
          \"user_id\":\"{id}\",\"prompt\":\"{{{{a}}}} {{{{b}}}}\",\"raw_content\":{},\
          \"created_at\":{},\"updated_at\":{}}}",
         json!(raw),
-        told["created_at"],
-        told["updated_at"]
+        response["created_at"],
+        response["updated_at"]
     );
     assert_eq!(reply.text, expected);
     assert_eq!(reply.header("content-type"), "application/json");
@@ -80,24 +80,24 @@ async fn a_skill_with_everything() {
     let expected = format!(
         "{{\"skills\":[{{\"name\":\"x\",\"description\":\"d — é\",\"inputs\":{inputs},\
          \"has_inputs\":true,\"has_knowledge_base\":true,\"updated_at\":{}}}],\"total\":1}}",
-        told["updated_at"]
+        response["updated_at"]
     );
     assert_eq!((list.status.as_u16(), list.text), (200, expected));
 }
 
 #[tokio::test]
-async fn a_skill_with_next_to_nothing() {
+async fn minimal_skill_gets_defaults() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
-    let told = ada.post(SKILLS, &new("x", "---\nmodel: gpt\n---\n")).await.json();
+    let response = ada.post(SKILLS, &new("x", "---\nmodel: gpt\n---\n")).await.json();
     let id = ada.id().to_string();
     assert_eq!(
-        told.to_string(),
+        response.to_string(),
         json!({
             "name": "x", "description": "x", "license": null, "metadata": null, "inputs": null,
             "knowledge_base": null, "model": null, "user_id": id, "prompt": "",
             "raw_content": format!("---\nmodel: gpt\nuser_id: '{id}'\n---\n"),
-            "created_at": told["created_at"], "updated_at": told["updated_at"],
+            "created_at": response["created_at"], "updated_at": response["updated_at"],
         })
         .to_string()
     );
@@ -106,7 +106,7 @@ async fn a_skill_with_next_to_nothing() {
         list["skills"][0].to_string(),
         json!({
             "name": "x", "description": "x", "inputs": null, "has_inputs": false,
-            "has_knowledge_base": false, "updated_at": told["updated_at"],
+            "has_knowledge_base": false, "updated_at": response["updated_at"],
         })
         .to_string()
     );
@@ -115,7 +115,7 @@ async fn a_skill_with_next_to_nothing() {
 const LETTERS: &str = "Skill name can only contain lowercase letters, numbers, and hyphens";
 
 #[tokio::test]
-async fn names() {
+async fn invalid_names_are_rejected() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let long = "a".repeat(65);
@@ -146,7 +146,7 @@ async fn names() {
 }
 
 #[tokio::test]
-async fn names_in_paths() {
+async fn invalid_names_in_paths_are_rejected() {
     let server = server().await;
     let [admin, ada, _] = people(&server).await;
     let outside = server.skills_folder().join("../SKILL.md");
@@ -181,7 +181,7 @@ async fn names_in_paths() {
 }
 
 #[tokio::test]
-async fn what_is_refused_in_which_order() {
+async fn first_validation_error_is_reported() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     ada.post(SKILLS, &new("there", "---\nname: there\n---\n")).await;
@@ -329,7 +329,7 @@ async fn what_is_refused_in_which_order() {
         let message = reply["detail"]["message"].as_str().unwrap();
         assert!(message.starts_with("Invalid YAML frontmatter: "), "{message}");
     }
-    // Nothing of it was written.
+    // Nothing was written.
     let mut names: Vec<String> = fs::read_dir(server.skills_folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -340,7 +340,7 @@ async fn what_is_refused_in_which_order() {
 }
 
 #[tokio::test]
-async fn what_is_just_allowed() {
+async fn maximum_lengths_are_accepted() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let long = |count: usize| "é".repeat(count);
@@ -357,7 +357,7 @@ async fn what_is_just_allowed() {
     );
     let reply = ada.post(SKILLS, &new("a", &content)).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
-    // The size is in bytes, and that of the author's text.
+    // The limit is in bytes, and counts only the author's text.
     let head = "---\na: 1\n---\n";
     let full = format!("{head}{}", "x".repeat(51_200 - head.len()));
     let reply = ada.post(SKILLS, &new("b", &full)).await;
@@ -401,57 +401,57 @@ async fn changes_are_checked_in_order() {
     put(&ada, "a", "---\nuser_id: 99\n---\n").await.blames(400, "user_id", message);
     assert_eq!(fs::read(server.skill_file("a")).unwrap(), before);
 
-    // The owner stays, whoever writes, and no other byte changes.
+    // An update preserves the owner and every other byte.
     let id = ada.id();
     for person in [&ada, &admin] {
         let content = "---\r\n# note\r\nname:   a # mine\r\n---\r\n\r\nnew\r\n";
-        let told = put(person, "a", content).await.json();
-        assert_eq!(told["user_id"], json!(id.to_string()));
+        let response = put(person, "a", content).await.json();
+        assert_eq!(response["user_id"], json!(id.to_string()));
         let raw =
             format!("---\r\n# note\r\nname:   a # mine\r\nuser_id: '{id}'\r\n---\r\n\r\nnew\r\n");
-        assert_eq!(told["raw_content"], json!(raw));
+        assert_eq!(response["raw_content"], json!(raw));
         assert_eq!(fs::read_to_string(server.skill_file("a")).unwrap(), raw);
     }
-    // Only an administrator gives a skill away.
-    let told = put(&admin, "a", &format!("---\nuser_id: {}\n---\n", bob.id())).await.json();
-    assert_eq!(told["user_id"], json!(bob.id().to_string()));
+    // Only an administrator can change the owner.
+    let response = put(&admin, "a", &format!("---\nuser_id: {}\n---\n", bob.id())).await.json();
+    assert_eq!(response["user_id"], json!(bob.id().to_string()));
     ada.get(&one("a")).await.blames(404, "name", "Skill 'a' not found");
     assert_eq!(bob.get(&one("a")).await.status, 200);
 }
 
 #[tokio::test]
-async fn skills_of_nobody() {
+async fn skills_without_an_owner() {
     let server = server().await;
     let [admin, ada, _] = people(&server).await;
     server.write_skill("free", "---\nname: free\n---\nHi\n");
     assert_eq!(ada.get(SKILLS).await.json(), json!({"skills": [], "total": 0}));
     assert_eq!(admin.get(SKILLS).await.json()["total"], 1);
-    let told = ada.get(&one("free")).await.json();
-    assert_eq!((&told["user_id"], &told["prompt"]), (&Value::Null, &json!("Hi")));
+    let response = ada.get(&one("free")).await.json();
+    assert_eq!((&response["user_id"], &response["prompt"]), (&Value::Null, &json!("Hi")));
     assert_eq!(ada.post(&format!("{}/run", one("free")), &json!({})).await.status, 200);
     let message = "Only an administrator can modify a skill without an owner";
     ada.put(&one("free"), &json!({"content": "---\na: 1\n---\n"}))
         .await
         .blames(403, "user_id", message);
     ada.delete(&one("free")).await.blames(403, "user_id", message);
-    // An administrator's change does not make it theirs.
+    // A change by an administrator does not change the owner.
     let text = "---\nname: free\n---\nHello\n";
-    let told = admin.put(&one("free"), &json!({"content": text})).await.json();
-    assert_eq!((&told["user_id"], &told["raw_content"]), (&Value::Null, &json!(text)));
+    let response = admin.put(&one("free"), &json!({"content": text})).await.json();
+    assert_eq!((&response["user_id"], &response["raw_content"]), (&Value::Null, &json!(text)));
     let reply = admin.delete(&one("free")).await;
     assert_eq!((reply.status.as_u16(), reply.text.as_str()), (204, ""));
 }
 
 #[tokio::test]
-async fn another_owner() {
+async fn changing_the_owner_needs_permission() {
     let server = server().await;
     let [admin, ada, bob] = people(&server).await;
     let content = format!("---\nuser_id: '{}'\n---\n", bob.id());
-    let told = admin.post(SKILLS, &new("gift", &content)).await.json();
-    assert_eq!(told["raw_content"], json!(content));
+    let response = admin.post(SKILLS, &new("gift", &content)).await.json();
+    assert_eq!(response["raw_content"], json!(content));
     assert_eq!(bob.get(SKILLS).await.json()["total"], 1);
     ada.get(&one("gift")).await.blames(404, "name", "Skill 'gift' not found");
-    // Others can have the name, too, but only for themselves.
+    // Other users can use the name, too, but only for their own skills.
     let message = "Cannot assign a skill to another user";
     ada.post(SKILLS, &new("gift", &content)).await.blames(400, "user_id", message);
     assert_eq!(ada.post(SKILLS, &new("gift", "---\nx: 1\n---\n")).await.status, 201);
@@ -460,7 +460,7 @@ async fn another_owner() {
 }
 
 #[tokio::test]
-async fn the_newest_first_and_names_in_order() {
+async fn skills_are_listed_newest_first_then_by_name() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let names = async || -> Vec<String> {
@@ -482,7 +482,7 @@ async fn the_newest_first_and_names_in_order() {
 }
 
 #[tokio::test]
-async fn a_removed_skill_is_gone_with_its_folder() {
+async fn deleting_a_skill_removes_its_folder() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     ada.post(SKILLS, &new("a", "---\nx: 1\n---\n")).await;
@@ -497,7 +497,7 @@ async fn a_removed_skill_is_gone_with_its_folder() {
 }
 
 #[tokio::test]
-async fn bodies_of_another_shape() {
+async fn invalid_bodies_are_rejected() {
     let server = server().await;
     let ada = server.register("ada@example.org").await;
     let text = "Input should be a valid string";
@@ -538,12 +538,12 @@ async fn damaged_files_can_be_replaced_and_deleted() {
     assert_eq!(ada.delete(&one("two")).await.status, 204);
     assert_eq!(admin.delete(&one("three")).await.status, 204);
     assert_eq!(ada.post(SKILLS, &new("two", "---\nx: 1\n---\n")).await.status, 201);
-    // The skill of a second owner has another folder.
+    // The skill of a second owner with the same name has another folder.
     bob.post(SKILLS, &new("two", "---\nx: 1\n---\n")).await;
     damage(&format!("two~{}", bob.id()));
     assert_eq!(bob.delete(&one("two")).await.status, 204);
     assert_eq!(ada.get(&one("two")).await.status, 200);
-    // Of a file without an owner, too.
+    // The same for a file without an owner.
     server.write_skill("free", "---\nname: free\n---\nHi\n");
     damage("free");
     assert_eq!(ada.delete(&one("free")).await.status, 403);
@@ -584,7 +584,7 @@ async fn administrators_name_the_owner_of_a_skill() {
     assert_eq!(admin.delete(&of(&bob)).await.status, 204);
     assert_eq!(bob.get(&path).await.status, 404);
     assert_eq!(ada.get(&path).await.json()["prompt"], "Of Ada");
-    // The only one needs no owner, and users cannot name others.
+    // A unique name needs no owner, and users cannot name other owners.
     assert_eq!(admin.get(&path).await.json()["prompt"], "Of Ada");
     assert_eq!(ada.get(&of(&ada)).await.status, 200);
     assert_eq!(bob.get(&of(&ada)).await.status, 404);

@@ -1,4 +1,4 @@
-//! Tokens for programs.
+//! Tests API tokens.
 
 use serde_json::json;
 
@@ -7,14 +7,14 @@ use crate::harness::{ADMIN, TestServer};
 const ROUTE: &str = "/api/v1/auth/tokens";
 
 #[tokio::test]
-async fn a_token_is_made_used_and_ended() {
+async fn token_is_created_used_and_revoked() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let body = json!({"name": "nightly", "scopes": ["skills:run", "skills:read", "skills:run"],
         "expires_in_days": 30});
     let reply = ada.post(ROUTE, &body).await;
     let made = reply.json();
-    // Rights are told in the order of the documentation, once each.
+    // Scopes are listed once each, in the order of the documentation.
     let scopes = json!(["skills:read", "skills:run"]);
     reply.is(
         201,
@@ -53,7 +53,7 @@ async fn a_token_is_made_used_and_ended() {
 }
 
 #[tokio::test]
-async fn rights_that_nobody_asked_for() {
+async fn token_without_scopes_gets_defaults() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     for body in [json!({"name": "p"}), json!({"name": "p", "scopes": null})] {
@@ -70,7 +70,7 @@ async fn rights_that_nobody_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_refused() {
+async fn invalid_token_requests_are_rejected() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     ada.post(ROUTE, &json!({"name": "p", "scopes": ["admin"]}))
@@ -108,7 +108,7 @@ async fn what_is_refused() {
 }
 
 #[tokio::test]
-async fn a_program_is_no_person() {
+async fn tokens_cannot_manage_the_account() {
     let server = TestServer::start().await;
     let admin = server.register(ADMIN).await;
     let all = json!({"name": "p", "scopes": ["admin", "skills:read"]});
@@ -124,7 +124,7 @@ async fn a_program_is_no_person() {
 }
 
 #[tokio::test]
-async fn there_are_not_endlessly_many() {
+async fn number_of_tokens_is_limited() {
     let server = TestServer::with(|config| config.limits.routes = 0).await;
     let ada = server.register("ada@example.org").await;
     for _ in 0..100 {

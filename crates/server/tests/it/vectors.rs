@@ -1,4 +1,4 @@
-//! Knowledge bases with vectors.
+//! Tests knowledge bases with embeddings.
 
 use std::sync::{
     Arc,
@@ -16,7 +16,7 @@ use crate::{
     model::Scripted,
 };
 
-/// Counts letters: texts with the same letters are near.
+/// An embedder that counts letters, so texts with the same letters are similar.
 #[derive(Debug)]
 struct Letters {
     identity: &'static str,
@@ -57,7 +57,7 @@ fn models(identity: &'static str) -> (Models, Arc<Letters>) {
 }
 
 #[tokio::test]
-async fn vectors_find_what_words_do_not() {
+async fn embeddings_find_passages_without_common_words() {
     let (models_one, embedder) = models("test:one");
     let server = TestServer::with_models(models_one, |config| config.limits.runs = 0).await;
     let ada = server.register("ada@example.org").await;
@@ -83,13 +83,13 @@ async fn vectors_find_what_words_do_not() {
         let score = hit["score"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&score) && (score * 1e4).fract().abs() < 1e-6, "{score}");
     }
-    // Without vectors for a question, words serve.
+    // If the query has no embedding, the search uses words only.
     embedder.fails.store(true, Ordering::Relaxed);
     assert_eq!(ada.get(&search).await.json()["total"], 0);
     let words = ada.get(&format!("{BASES}/{kb}/search?query=zebra")).await.json();
     assert_eq!(words["total"], 1);
 
-    // Vectors of two models do not meet.
+    // Vectors of different models are not compared.
     let other = server.beside_with(models("test:two").0).await;
     let there = other.client(&ada.token);
     let text = "Knowledge base index is incompatible with current embedding model. Rebuild the \

@@ -1,4 +1,4 @@
-//! The web app and its paths.
+//! Tests the web app and its paths.
 
 use reqwest::Method;
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn pages_answer_the_app() {
         let reply = browser(&server).get(path).await;
         assert_eq!((reply.status.as_u16(), &reply.text), (200, &index.text), "{path}");
     }
-    // The app itself says that there is no such page.
+    // The app itself shows that the page does not exist.
     let unknown = browser(&server).get("/no/such/page").await;
     assert_eq!((unknown.status.as_u16(), &unknown.text), (404, &index.text));
 }
@@ -36,9 +36,12 @@ async fn programs_get_json() {
         let client = server.stranger().header("accept", accept);
         assert_eq!(client.get("/").await.json()["status"], "running", "{accept}");
         assert_eq!(client.get("/registry/nothing").await.status, 404);
+        let registry = client.get("/registry").await.json();
+        let skills = registry["skills"].as_str().unwrap();
+        assert!(skills.ends_with("/registry/api/v1/skills"), "{registry}");
         client.get("/no/such/page").await.refuses(404, "Not Found");
     }
-    // Paths of the API never answer a page.
+    // Paths of the API never return a page.
     let client = browser(&server);
     client.get("/api/v1/nothing").await.refuses(404, "Not Found");
     assert_eq!(

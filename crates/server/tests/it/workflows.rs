@@ -1,4 +1,4 @@
-//! Workflows are kept and run: shapes, and streams byte for byte.
+//! Tests workflows: response bodies, and event streams byte for byte.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) fn graph(nodes: &[(&str, &str, Value)], edges: &[&str]) -> Value {
     json!({"nodes": nodes, "edges": edges.collect::<Vec<_>>()})
 }
 
-/// Keeps a workflow `W`; its id.
+/// Creates a workflow `W`; returns its id.
 pub(crate) async fn keep(client: &Client, graph: &Value) -> String {
     let reply = client.post(WORKFLOWS, &json!({"name": "W", "graph_data": graph})).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
@@ -40,15 +40,15 @@ pub(crate) async fn execute(client: &Client, id: &str, input: &str) -> Reply {
     client.post(&format!("{WORKFLOWS}/{id}/execute"), &json!({"input": input})).await
 }
 
-/// The execution that a stream is about.
+/// The id of the execution in a stream.
 pub(crate) fn execution_of(stream: &str) -> String {
     let rest = stream.split("\"execution_id\": \"").nth(1).unwrap();
     rest[..36].to_owned()
 }
 
-/// Holds a stream against its events, without its beginning and its end, which all have.
+/// Compares a stream with the expected events, which leave out the common first and last ones.
 #[track_caller]
-pub(crate) fn told(reply: &Reply, id: &str, events: &[(&str, &str)]) {
+pub(crate) fn assert_events(reply: &Reply, id: &str, events: &[(&str, &str)]) {
     let execution = execution_of(&reply.text);
     let start = format!(
         r#"{{"workflow_id": "{id}", "workflow_name": "W", "execution_id": "{execution}"}}"#
@@ -60,7 +60,7 @@ pub(crate) fn told(reply: &Reply, id: &str, events: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn what_is_kept() {
+async fn workflow_is_stored_and_returned() {
     let place = Place::new(&[]).await;
     let ada = &place.ada;
     ada.get(WORKFLOWS).await.is(200, &json!({"items": [], "total": 0}));
@@ -75,7 +75,7 @@ async fn what_is_kept() {
             "created_at": at, "updated_at": at,
         }),
     );
-    // Members that nobody knows stay, in their order.
+    // Unknown members are preserved, in their order.
     let drawn = json!({
         "viewport": {"x": 1.5, "zoom": 1},
         "nodes": [{"type": "start", "id": "s", "position": {"y": 2, "x": 1}}],
@@ -115,7 +115,7 @@ async fn what_is_kept() {
 }
 
 #[tokio::test]
-async fn bodies_of_another_shape() {
+async fn invalid_bodies_are_rejected() {
     let place = Place::new(&[]).await;
     let ada = &place.ada;
     let body = json!({"name": "", "description": "x".repeat(1001), "graph_data": {
@@ -180,7 +180,7 @@ async fn bodies_of_another_shape() {
 }
 
 #[tokio::test]
-async fn out_and_in_again() {
+async fn export_and_import_round_trip() {
     let place = Place::new(&[]).await;
     let ada = &place.ada;
     let drawn = graph(&[("s", "start", json!({})), ("e", "end", json!({}))], &["s e"]);
@@ -236,7 +236,7 @@ async fn out_and_in_again() {
 }
 
 #[tokio::test]
-async fn whose_they_are() {
+async fn workflows_are_private_to_their_user() {
     let place = Place::new(&[]).await;
     let admin = place.server.register(ADMIN).await;
     let bob = place.server.register("bob@example.org").await;
@@ -250,7 +250,8 @@ async fn whose_they_are() {
     execute(&bob, &id, "x").await.refuses(404, &text);
     assert_eq!(bob.get(WORKFLOWS).await.json()["total"], 0);
     assert_eq!(admin.get(&one).await.status, 200);
-    // One of nobody is for all to see and to run, and for administrators to change.
+    // A workflow without an owner is visible to all users, who can run it; only administrators can
+    // change it.
     let new = savoir_store::NewWorkflow {
         name: Some("free".to_owned()),
         description: None,
@@ -268,7 +269,7 @@ async fn whose_they_are() {
 }
 
 #[tokio::test]
-async fn a_run_is_told() {
+async fn execution_events_are_streamed() {
     let place = Place::new(&[]).await;
     let drawn = graph(
         &[
@@ -292,7 +293,7 @@ async fn a_run_is_told() {
     ];
     let reply = execute(&place.ada, &id, "café").await;
     let taken = r#"{"type_detail": "condition", "node_id": "c", "expression": "{{input}} contains \"é\"", "branch": "true"}"#;
-    told(
+    assert_events(
         &reply,
         &id,
         &[
@@ -315,7 +316,7 @@ async fn a_run_is_told() {
     let request = place.model.asked().pop().unwrap();
     assert_eq!((request.temperature, request.max_tokens), (Some(0.1), None));
     let reply = execute(&place.ada, &id, "tea").await;
-    told(
+    assert_events(
         &reply,
         &id,
         &[
@@ -338,7 +339,7 @@ async fn a_run_is_told() {
 async fn skills_and_knowledge_in_a_run() {
     let place = Place::new(&[]).await;
     let kb = base_with(&place.server, &place.ada, "zoo", &[("a.txt".to_owned(), "zebra")]).await;
-    // The skill asks for the beginning of its prompt.
+    // A skill searches with the beginning of its prompt.
     let search = format!("/api/v1/knowledge/{kb}/search?query=About%20zebra[1]%20zebra!");
     let search = place.ada.get(&search).await.json();
     let (doc, score) =
@@ -373,7 +374,7 @@ async fn skills_and_knowledge_in_a_run() {
         format!(r#"{{"type_detail": "{topic}", "node_id": "g", {rest}}}"#)
     };
     let reply = execute(&place.ada, &id, "zebra").await;
-    told(
+    assert_events(
         &reply,
         &id,
         &[
@@ -431,12 +432,12 @@ async fn skills_and_knowledge_in_a_run() {
 }
 
 #[tokio::test]
-async fn a_run_that_takes_too_long_or_is_left() {
+async fn execution_times_out_or_stops_on_disconnect() {
     let place = Place::new(&[Answer::Hangs(&["Hel"]), Answer::Hangs(&["Hel"])]).await;
     let drawn = graph(&[("s", "start", json!({})), ("m", "llm", json!({}))], &["s m"]);
     let id = keep(&place.ada, &drawn).await;
     let reply = execute(&place.ada, &id, "x").await;
-    told(
+    assert_events(
         &reply,
         &id,
         &[
@@ -457,7 +458,7 @@ async fn a_run_that_takes_too_long_or_is_left() {
 }
 
 #[tokio::test]
-async fn how_often() {
+async fn executions_are_rate_limited() {
     let server = TestServer::with(|config| config.limits.runs = 2).await;
     let ada = server.register("ada@example.org").await;
     let path = format!("{WORKFLOWS}/none/execute");
@@ -472,7 +473,7 @@ async fn how_often() {
     let reply = ada.post(&path, &json!({"input": "x"})).await;
     reply.is(429, &json!({"error": "Rate limit exceeded: 2 per 1 minute"}));
     assert!(reply.header("retry-after").parse::<u64>().is_ok());
-    // The others have counters of their own.
+    // Other routes have their own counters.
     let reply =
         Reply::of(ada.request(Method::POST, &format!("{WORKFLOWS}/executions/x/resume"))).await;
     reply.refuses(404, "Execution x not found");

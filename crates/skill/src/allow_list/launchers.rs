@@ -9,6 +9,7 @@
 //! it, unless its arguments look like a command that it runs: `--exec rm`, `-- sh -c 'rm x'`.
 
 mod doubt;
+mod startup_files;
 // The table is not formatted, so that each program is one entry with its options on a few lines.
 #[rustfmt::skip]
 mod table;
@@ -42,6 +43,9 @@ struct Launcher {
     words: Words,
     /// Substrings of such words that make the program do something else.
     risky_parts: &'static [&'static str],
+    /// Substrings of any word, or of two words with a blank between them, that make the program load
+    /// or run other code. For options with an attached value, and options after `--`.
+    runs_if: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,4 +109,6 @@ struct Subcommands {
     own: &'static [(&'static str, &'static [&'static str])],
     /// Subcommands whose words are addresses, in which [`Launcher::risky_parts`] matter.
     addressed: &'static [&'static str],
+    /// Subcommands that hand the words after `--` to another program as options.
+    forwards: &'static [&'static str],
 }

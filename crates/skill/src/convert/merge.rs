@@ -36,7 +36,7 @@ pub(super) fn restore_original(reading: &Reading, original: &Reading) -> Convers
     });
     let mut report: Vec<FieldReport> = fields.collect();
     report.push(field_report("body", reading.document.body() == original.document.body()));
-    Conversion { files: vec![NewFile::new("SKILL.md", original.document.text())], report }
+    Conversion::new(vec![NewFile::new("SKILL.md", original.document.text())], report)
 }
 
 fn field_report(key: &str, same: bool) -> FieldReport {
@@ -83,7 +83,7 @@ pub(super) fn merge(reading: &Reading, original: &Reading) -> Option<Conversion>
     merge.verify(&text, original.document.body())?;
     let same = reading.document.body() == original.document.body();
     merge.report.push(field_report("body", same));
-    Some(Conversion { files: vec![NewFile::new("SKILL.md", text)], report: merge.report })
+    Some(Conversion::new(vec![NewFile::new("SKILL.md", text)], merge.report))
 }
 
 struct Merge<'a> {

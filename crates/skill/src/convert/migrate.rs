@@ -248,7 +248,7 @@ pub fn migrate(
     let vendor = detect_vendor(reading, request.from).map_err(|blocker| vec![blocker])?;
     let source = reading.document.source().clone();
     let reading = read_as(source, Dialect::OPENCLAW, folder);
-    let reading = repair_source(&reading, folder)
+    let (reading, _) = repair_source(&reading, folder)
         .map_err(|error| vec![MigrationBlocker::Unreadable(error.to_string())])?;
     let mut plan = MigrationPlan::new(&reading, request);
     let blockers = plan.fill();

@@ -3,9 +3,11 @@
 use savoir_lint::Source;
 use serde_json::Value;
 
+use super::{Conversion, FieldOutcome, FieldReport, draft::write_draft};
 use crate::{
-    dialect::NewFile,
+    dialect::{CODEX_SIDE_FILE, Dialect, NewFile},
     folder::Folder,
+    reading::Reading,
     yaml::{Tree, YamlVersion, write::write_entry},
 };
 
@@ -20,6 +22,37 @@ pub(super) fn merge_with_existing(file: NewFile, folder: Option<&Folder>) -> Opt
     let Value::Object(map) = joined.clone() else { return None };
     let text: String = map.iter().map(|(key, value)| write_entry(key, value, 0)).collect();
     (joined != old).then_some(NewFile { path: file.path, text })
+}
+
+/// Removes the file of Codex from a restored original if the conversion to Codex added it. If it
+/// has other content, it stays and the report says so.
+pub(super) fn without_added(
+    mut restored: Conversion,
+    original: &Reading,
+    folder: Option<&Folder>,
+) -> Conversion {
+    let Some(folder) = folder.filter(|folder| folder.has(CODEX_SIDE_FILE)) else { return restored };
+    if original.skill.dialect == Dialect::CODEX {
+        return restored;
+    }
+    let added = write_draft(original, Dialect::CODEX).ok().map(|draft| draft.files);
+    let added = added.unwrap_or_default().into_iter().find(|file| file.path == CODEX_SIDE_FILE);
+    let Some(added) = added else { return restored };
+    let same = folder.read(CODEX_SIDE_FILE).is_ok_and(|bytes| bytes == added.text.as_bytes());
+    let (how, why) = if same {
+        restored.removed.push(added.path.clone());
+        (FieldOutcome::Dropped, "the conversion to Codex added it")
+    } else {
+        (FieldOutcome::Kept, "it stays, because it is not what the conversion to Codex added")
+    };
+    restored.report.push(FieldReport {
+        field: "file".into(),
+        to: (!same).then(|| added.path.clone()),
+        from: Some(added.path),
+        how,
+        why: why.into(),
+    });
+    restored
 }
 
 fn value(yaml: &str) -> Option<Value> {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The additional file with the fields that Codex has and the base format does not.
-pub(super) const SIDE_FILE: &str = "agents/openai.yaml";
+pub(crate) const SIDE_FILE: &str = "agents/openai.yaml";
 
 #[derive(Debug)]
 pub(super) struct Codex;

@@ -499,14 +499,7 @@ fn permissions(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     for (index, node) in nodes.iter().enumerate() {
         let field = format!("{key}[{index}]");
         match Permission::parse(node.text().unwrap_or_default()) {
-            Ok(grant) => {
-                if let Some(problem) = grant.scope_problem() {
-                    found.push(
-                        Diagnostic::warning("permission-scope", node.span, problem).field(field),
-                    );
-                }
-                read.push((grant, node));
-            }
+            Ok(grant) => read.push((grant, node)),
             Err(problem) => found.push(
                 Diagnostic::error("invalid-permission", node.span, problem.to_string())
                     .field(field)

@@ -156,7 +156,7 @@ impl Language for PersonalAgent {
 
     fn scaffold(&self, name: &str, description: &str) -> Vec<NewFile> {
         let text = format!(
-            "---\nname: {name}\ndescription: {}\nwhen_to_use: When the user asks for it by name.\n\
+            "---\nname: {name}\ndescription: {}\nwhen-to-use: When the user asks for it by name.\n\
              allowed-tools: read_file web_search\nmetadata:\n  version: \"0.1.0\"\n---\n\n# {}\n\n\
              1. Say what to look at first.\n2. Say what to do with it.\n3. Say how to check the result.\n",
             write_scalar(description, self.yaml()),

@@ -218,7 +218,10 @@ impl Language for Skillrt {
         let Some(map) = document.field("permissions") else { return Vec::new() };
         let mut grants = Vec::new();
         for key in ["network", "filesystem", "env"] {
-            for node in map.get(key).and_then(Node::items).unwrap_or_default() {
+            // A single text counts as a list, as for a run.
+            let entries =
+                map.get(key).map(|node| node.items().unwrap_or(std::slice::from_ref(node)));
+            for node in entries.unwrap_or_default() {
                 let Some(written) = node.text() else { continue };
                 let one = [written];
                 let permissions = match key {

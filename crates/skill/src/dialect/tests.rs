@@ -110,7 +110,32 @@ fn schemas_accept_new_skills() {
         let files = dialect.scaffold("demo", "Shows a schema. Use when learning.");
         let skill = files.iter().find(|file| file.path == "SKILL.md").unwrap();
         assert_eq!(fits(&skill.text, dialect), None, "{dialect}");
+        // SKILL.md of Codex is the base format; its other file does not change the dialect.
+        let expected = if dialect == Dialect::CODEX { Dialect::AGENTSKILLS } else { dialect };
+        let detected = read(Source::new(skill.text.clone()), None).detection.dialect;
+        assert_eq!(detected, expected);
     }
+}
+
+#[test]
+fn typos_of_fields_are_reported_in_every_dialect() {
+    let codes = |text: &str| -> Vec<_> {
+        let found = read(Source::new(text.into()), None).diagnostics;
+        found.into_iter().filter(|one| one.code == "unknown-field").collect()
+    };
+    for (field, near) in [
+        ("user-invocable: true\nargumnt-hint: x", "argument-hint"),
+        ("when-to-use: x\nallowed-tool: Read", "allowed-tools"),
+        ("metadata: {openclaw: {}}\nhomepge: x", "homepage"),
+        ("license: MIT\nuser_invocable: true", "user-invocable"),
+    ] {
+        let found = codes(&format!("---\nname: a\ndescription: d\n{field}\n---\nDo.\n"));
+        let help = found.iter().any(|one| format!("{one:?}").contains(&format!("`{near}`")));
+        assert!(help, "{field}: {found:?}");
+    }
+    let other =
+        "---\nname: a\ndescription: d\nuser-invocable: true\nauthor: me\ntags: [x]\n---\nDo.\n";
+    assert!(codes(other).is_empty());
 }
 
 #[test]

@@ -1,66 +1,95 @@
 //! Checks whether a scope is valid in its domain.
 
+use std::fmt;
+
 use super::Domain;
 
-/// Returns an error message with a hint if the scope is invalid.
-pub(super) fn problem(domain: Domain, scope: &str) -> Option<String> {
+/// Why a scope is invalid, and how to correct it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeProblem {
+    /// What is wrong with it.
+    pub reason: String,
+    /// How to write it.
+    pub hint: &'static str,
+}
+
+impl fmt::Display for ScopeProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.hint)
+    }
+}
+
+impl ScopeProblem {
+    pub(super) fn new(reason: impl Into<String>, hint: &'static str) -> Self {
+        Self { reason: reason.into(), hint }
+    }
+}
+
+/// Returns the problem of the scope if it is invalid.
+pub(super) fn problem(domain: Domain, scope: &str) -> Option<ScopeProblem> {
     if scope.contains(char::is_control) {
-        return Some("the scope contains a control character".to_owned());
+        return Some(ScopeProblem::new("the scope contains a control character", "remove it"));
     }
     match domain {
         Domain::Filesystem => filesystem(scope),
         Domain::Network => network(scope),
         Domain::Shell => scope.split(',').find_map(program),
-        Domain::Desktop => Some("desktop has no scope, remove it".to_owned()),
+        Domain::Desktop => Some(ScopeProblem::new("desktop has no scope", "remove it")),
         Domain::Mcp => server(scope),
         Domain::Env => variable(scope),
         Domain::Database => None,
     }
 }
 
-fn filesystem(scope: &str) -> Option<String> {
+fn filesystem(scope: &str) -> Option<ScopeProblem> {
+    let hint = "name the directory itself";
+    if scope.trim().is_empty() {
+        return Some(ScopeProblem::new("the path is empty", hint));
+    }
     let climbs = scope.split(['/', '\\']).any(|part| part == "..");
-    climbs.then(|| format!("`{scope}` climbs with `..`, name the directory itself"))
+    climbs.then(|| ScopeProblem::new(format!("`{scope}` climbs with `..`"), hint))
 }
 
-fn program(name: &str) -> Option<String> {
+fn program(name: &str) -> Option<ScopeProblem> {
     let name = name.trim();
     if name.is_empty() {
-        Some("the list of programs has an empty entry".to_owned())
+        Some(ScopeProblem::new("the list of programs has an empty entry", "remove it"))
     } else if name.contains(['/', '\\']) {
-        Some(format!("`{name}` is a path, use only the name of the program"))
+        let hint = "use only the name of the program";
+        Some(ScopeProblem::new(format!("`{name}` is a path"), hint))
     } else if name.contains(char::is_whitespace) {
-        Some(format!("`{name}` has spaces, use program names without arguments"))
+        let hint = "use program names without arguments";
+        Some(ScopeProblem::new(format!("`{name}` has spaces"), hint))
     } else {
         None
     }
 }
 
-fn server(scope: &str) -> Option<String> {
+fn server(scope: &str) -> Option<ScopeProblem> {
     let blank = scope.contains(char::is_whitespace);
-    blank.then(|| format!("`{scope}` has spaces, use the id of one server"))
+    blank.then(|| ScopeProblem::new(format!("`{scope}` has spaces"), "use the id of one server"))
 }
 
-fn variable(scope: &str) -> Option<String> {
+fn variable(scope: &str) -> Option<ScopeProblem> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let fine = scope.chars().all(|c| word(c) || matches!(c, '*' | '?'))
+    let fine = !scope.is_empty()
+        && scope.chars().all(|c| word(c) || matches!(c, '*' | '?'))
         && !scope.starts_with(|c: char| c.is_ascii_digit());
-    (!fine).then(|| format!("`{scope}` is not a variable name such as API_KEY or APP_*"))
+    let hint = "use letters, digits and `_`, such as API_KEY or APP_*";
+    (!fine).then(|| ScopeProblem::new(format!("`{scope}` is not a variable name"), hint))
 }
 
-fn network(scope: &str) -> Option<String> {
+fn network(scope: &str) -> Option<ScopeProblem> {
     if scope == "*" {
-        return Some("`*` means every host, leave the scope out instead".to_owned());
+        let hint = "leave the scope out instead";
+        return Some(ScopeProblem::new("`*` means every host", hint));
     }
     let fine = match scope.split_once("://") {
         Some((scheme, rest)) => is_scheme(scheme) && is_authority(rest),
         None => !scope.contains(['/', '?', '#']) && is_authority(scope),
     };
-    (!fine).then(|| {
-        format!(
-            "`{scope}` is not a host, *.host, host:port or URL such as https://example.com:8443/api"
-        )
-    })
+    let hint = "write a host, *.host, host:port or a URL such as https://example.com:8443/api";
+    (!fine).then(|| ScopeProblem::new(format!("`{scope}` is not a host or URL"), hint))
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -98,7 +127,8 @@ mod tests {
     use crate::permission::Permission;
 
     fn problem(text: &str) -> Option<String> {
-        Permission::parse(text).unwrap().scope_problem()
+        let problem = Permission::parse(text).unwrap().scope_problem();
+        problem.map(|problem| problem.to_string())
     }
 
     #[test]

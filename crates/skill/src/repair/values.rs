@@ -21,6 +21,7 @@ pub(super) fn repair_candidates(text: &str, error: &YamlError) -> Vec<Repair> {
     repairs.extend(context.misaligned_list());
     repairs.extend(context.reserved_character());
     repairs.extend(context.quoted_indentation());
+    repairs.extend(context.block_indentation());
     for owner in context.owners() {
         repairs.extend(context.value_repairs(&owner));
     }
@@ -179,10 +180,11 @@ impl ErrorContext<'_> {
         let mut gap = Span::new(gap, gap + blanks);
         let quote = rest.trim_start().chars().next().filter(|first| matches!(first, '"' | '\''));
         let mut edits = Vec::new();
-        if let Some(quote) = quote {
+        let text = &value[header + blanks..];
+        if let Some(quote) = quote.filter(|quote| !is_quotation(text, *quote)) {
             // In a block scalar a quote is text, but here it was opened before the `>`.
             gap.end += 1;
-            if value.len() > header + blanks + 1 && value.ends_with(quote) {
+            if text.len() > 1 && text.ends_with(quote) {
                 edits.push(Edit::delete(Span::new(owner.value.end - 1, owner.value.end)));
             }
         }
@@ -218,10 +220,13 @@ impl ErrorContext<'_> {
             // A trailing comma, as in JSON.
             let comma = owner.value.end - 1;
             vec![Edit::delete(Span::new(comma, comma + 1))]
+        } else if opens_quotation(value, close) && (!ends || is_odd(value, quote)) {
+            // The quotes around the value are not closed.
+            close_after_inner(self.text, owner.value, quote)
         } else if ends && opens_inside(value, close) {
             escape_inner(self.text, owner.value, quote)
         } else if !ends && quote == '\'' && is_apostrophe(value, close) {
-            close_after_apostrophes(self.text, owner.value)
+            close_after_inner(self.text, owner.value, quote)
         } else if is_whole_sentence(&value[1..close], rest) {
             // If a second quotation follows, the first may have been a quotation, too.
             if ends {
@@ -433,9 +438,38 @@ impl ErrorContext<'_> {
         Some(repair("quoted-indentation", message, "indent the lines of the value", span, edits))
     }
 
+    /// Lines of the text below `>` or `|` that are not indented, or less than its first line.
+    fn block_indentation(&self) -> Option<Repair> {
+        let start = self.lines[..self.index].iter().rposition(|line| {
+            line.key_value(self.text).is_some_and(|pair| is_block_mark(pair.value.slice(self.text)))
+        })?;
+        let key = self.lines[start];
+        let ends = |line: &&Line| {
+            line.indent <= key.indent && line.key_value(self.text).is_some()
+                || line.content(self.text).starts_with(['#', '-'])
+        };
+        let lines: Vec<&Line> =
+            self.lines[start + 1..].iter().take_while(|line| !ends(line)).collect();
+        let first = lines.iter().find(|line| !line.is_blank)?;
+        let wanted = if first.indent > key.indent { first.indent } else { key.indent + 2 };
+        let edits: Vec<Edit> = lines
+            .iter()
+            .filter(|line| !line.is_blank && line.indent < wanted)
+            .map(|line| Edit::insert(line.span.start, " ".repeat(wanted - line.indent)))
+            .collect();
+        let span = Span::at(edits.first()?.span.start);
+        let message = "a line of the text below `>` or `|` is not indented enough";
+        Some(repair("block-scalar-text", message, "indent the lines of the text", span, edits))
+    }
+
     fn newline(&self) -> &'static str {
         if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
+}
+
+/// Whether a value is only the mark of a text on the lines below, such as `>` or `|-`.
+fn is_block_mark(value: &str) -> bool {
+    value.starts_with(['>', '|']) && value[1..].chars().all(|c| matches!(c, '+' | '-'))
 }
 
 /// `&nbsp;` comes from text pasted out of a web page.
@@ -446,6 +480,17 @@ pub(super) fn html_spaces(text: &str) -> Option<Repair> {
     let span = edits.first()?.span;
     let message = "`&nbsp;` is a space of a web page, not of YAML";
     Some(repair("html-space", message, "write a blank", span, edits))
+}
+
+/// Whether the quote at the start encloses only the first words, as in `"hello" to all`.
+fn is_quotation(text: &str, quote: char) -> bool {
+    let rest = &text[1..];
+    rest.match_indices(quote).any(|(at, _)| {
+        let after = &rest[at + 1..];
+        // A doubled quote is an escaped apostrophe.
+        let is_inside = after.starts_with(|c: char| c.is_alphanumeric() || c == quote);
+        !is_inside && after.trim().chars().nth(1).is_some()
+    })
 }
 
 /// Characters that cannot begin a plain value.
@@ -544,15 +589,28 @@ fn opens_inside(value: &str, close: usize) -> bool {
     let unspaced = after.is_some_and(char::is_alphanumeric)
         && [before, after].into_iter().flatten().any(|c| !c.is_ascii() && c.is_alphabetic());
     let opens = spaced || unspaced;
-    let odd = value.bytes().filter(|byte| *byte == quote).count() % 2 == 1;
-    opens || odd || quote == b'\'' && is_apostrophe(value, close)
+    opens || is_odd(value, char::from(quote)) || quote == b'\'' && is_apostrophe(value, close)
 }
 
-/// Doubles the apostrophes of a value in single quotes and closes it.
-fn close_after_apostrophes(text: &str, value: Span) -> Vec<Edit> {
+/// Whether the quote at `at` opens a quotation, as in `says "hello"`.
+fn opens_quotation(value: &str, at: usize) -> bool {
+    let before = value[..at].chars().next_back();
+    let after = value[at + 1..].chars().next();
+    before.is_some_and(|c| c.is_whitespace() || c == '(')
+        && after.is_some_and(char::is_alphanumeric)
+}
+
+fn is_odd(value: &str, quote: char) -> bool {
+    value.matches(quote).count() % 2 == 1
+}
+
+/// Escapes all quotes after the first and closes the value.
+fn close_after_inner(text: &str, value: Span, quote: char) -> Vec<Edit> {
     let inner = Span::new(value.start + 1, value.end);
-    let mut edits = escapes(inner.slice(text), inner.start, '\'');
-    edits.push(Edit::insert(value.end, "'"));
+    let mut edits = escapes(inner.slice(text), inner.start, quote);
+    // Backslashes of a double-quoted value are escapes already.
+    edits.retain(|edit| text[edit.span.start..].starts_with(quote));
+    edits.push(Edit::insert(value.end, quote.to_string()));
     edits
 }
 
@@ -694,6 +752,28 @@ mod tests {
     }
 
     #[test]
+    fn safe_repairs_keep_every_inner_quote() {
+        let words = ["Says", "\"hello\"", "to", "(\"b\")", "it: x", "\"two words\"", "end."];
+        let pairs = words.iter().flat_map(|a| words.iter().map(move |b| [*a, *b]));
+        let texts: Vec<String> = pairs
+            .clone()
+            .flat_map(|one| pairs.clone().map(move |two| [one, two].concat().join(" ")))
+            .collect();
+        for text in texts.iter().filter(|text| text.contains('"') && text.starts_with('S')) {
+            for written in
+                [text.clone(), format!("\"{text}\""), format!("\"{text}"), format!("> {text}")]
+            {
+                let yaml = format!("d: {written}\ne: 1\n");
+                if Tree::parse(&yaml).is_err() && safety(&yaml) == [Safety::Safe] {
+                    let value = repaired(&yaml).1["d"].as_str().map(|d| d.trim_end().to_owned());
+                    assert_eq!(value.as_deref(), Some(text.as_str()), "{written}");
+                }
+            }
+        }
+        assert_eq!(repaired("d: > \"hello\" to: all\n").1, json!({"d": "\"hello\" to: all\n"}));
+    }
+
+    #[test]
     fn a_quoted_value_that_goes_on_at_the_margin_is_whole() {
         let (codes, value) = repaired("d: \"Some Temp\nlates plugin: list, read.\"\nl: MIT\n");
         assert_eq!(codes, ["quoted-indentation"]);
@@ -712,6 +792,19 @@ mod tests {
         assert_eq!(codes, ["block-scalar-text"]);
         assert_eq!(value, json!({"d": "Some text, more.\n", "e": 1}));
         assert_eq!(repaired("d: > 'Some: text'\n").1, json!({"d": "Some: text\n"}));
+    }
+
+    #[test]
+    fn text_below_the_block_mark_that_is_not_indented() {
+        for (broken, text) in [
+            ("d: >\nOne line.\nTwo.\ne: 1\n", "One line. Two.\n"),
+            ("d: |-\n  One line.\nTwo.\ne: 1\n", "One line.\nTwo."),
+            ("d: >\n    One line.\n  Two.\ne: 1\n", "One line. Two.\n"),
+        ] {
+            let (codes, value) = repaired(broken);
+            assert_eq!(codes, ["block-scalar-text"], "{broken}");
+            assert_eq!(value, json!({"d": text, "e": 1}), "{broken}");
+        }
     }
 
     #[test]

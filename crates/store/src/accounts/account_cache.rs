@@ -1,9 +1,9 @@
-//! Caches accounts until one changes.
+//! Caches accounts until one of them changes.
 //!
-//! Every request asks whose it is. Where the database is a file, all processes see the folder that
-//! it lies in: a second file there is touched after each change of an account and before the change
-//! is acknowledged. Who finds that file as it was may use what it read before. A database on a
-//! server is asked each time.
+//! Every request needs the account of its token. If the database is a file, each process watches a
+//! second file in the same folder, which is touched after each change of an account and before the
+//! change is acknowledged. While that file is unchanged, cached accounts are valid. With a database
+//! server, nothing is cached.
 
 use std::{
     collections::HashMap,
@@ -21,64 +21,63 @@ use crate::{
     storage::{file_error, on_a_thread},
 };
 
-/// A process may die between a change and its touch: the others notice after this time.
+/// If a process dies between a change and the touch, other processes notice the change after this
+/// time.
 const MAX_CACHE_AGE: Duration = Duration::from_secs(2);
 const MAX_CACHED_ACCOUNTS: usize = 10_000;
 
-/// Whose a token is, and what a program's token may do.
+/// The account of a token, and the API token itself with its scopes.
 #[derive(Clone, Debug)]
 pub(super) struct CachedAccount {
     pub(super) user: User,
     pub(super) token: Option<ApiToken>,
 }
 
-/// How accounts look from outside: as long as it stays the same, nothing was taken away from
-/// anybody.
+/// A stamp of all accounts. While it is unchanged, no account or token was disabled or revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountsVersion(FileStamp);
 
 #[derive(Debug, Default)]
 pub(crate) struct AccountCache {
-    /// The file that is touched; none for a database on a server.
+    /// The file that is touched; `None` for a database server.
     file: Option<PathBuf>,
     known: Mutex<CacheEntries>,
 }
 
 #[derive(Debug, Default)]
 struct CacheEntries {
-    /// How the file looked when the holders were asked for.
+    /// The stamp of the file when `holders` were read.
     current_version: Option<AccountsVersion>,
     holders: HashMap<String, (Instant, CachedAccount)>,
 }
 
 impl AccountCache {
-    /// For a database that is the file at `path`.
+    /// Creates the cache for the SQLite file at `path`.
     pub(crate) fn beside(path: &Path) -> Result<Self, StoreError> {
-        // Another name of the same database has the same mark.
+        // All paths of the same database must lead to the same file.
         let path = path.canonicalize().map_err(|error| file_error(path, &error))?;
         let mut name = path.into_os_string();
         name.push("-people");
         let file = PathBuf::from(name);
-        // One that is there stays as it is: opening a database changes nobody.
+        // Do not touch an existing file: opening the database changes no account.
         if !file.exists() {
             touch(&file)?;
         }
         Ok(Self { file: Some(file), known: Mutex::default() })
     }
 
-    /// How the file looks now.
     pub(super) fn current_version(&self) -> Option<AccountsVersion> {
         let metadata = fs::metadata(self.file.as_ref()?).ok()?;
         Some(AccountsVersion(FileStamp::of(&metadata)))
     }
 
-    /// What is known under a key, else what the database says.
+    /// Returns the cached account of a key, or loads it from the database.
     pub(super) async fn get_or_load(
         &self,
         key: String,
         ask: impl Future<Output = Result<Option<CachedAccount>, StoreError>>,
     ) -> Result<Option<CachedAccount>, StoreError> {
-        // Before the question: a change in between makes the answer useless.
+        // Read the stamp before the query: a change during the query must invalidate the result.
         let current_version = self.current_version();
         if let Some(holder) =
             current_version.and_then(|current_version| self.get_cached(current_version, &key))
@@ -92,8 +91,9 @@ impl AccountCache {
         Ok(answer)
     }
 
-    /// To be called after every change of an account or a token that was committed, and after one
-    /// that found nothing to change: it may be the second try of one that was not acknowledged.
+    /// Invalidates the cache. Call it after each committed change of an account or a token, and
+    /// also if nothing changed: the caller may be retrying a change that was committed but not
+    /// acknowledged.
     pub(crate) async fn forget(&self) -> Result<(), StoreError> {
         let Some(file) = self.file.clone() else { return Ok(()) };
         on_a_thread(move || touch(&file)).await
@@ -124,8 +124,8 @@ impl AccountCache {
     }
 }
 
-/// The time of the touch is that of the clock: the one of the file system stands still for
-/// milliseconds.
+/// Sets the modification time from the system clock, because file system timestamps are too coarse
+/// to differ after every change.
 fn touch(path: &Path) -> Result<(), StoreError> {
     let mut options = File::options();
     options.write(true).create(true).truncate(false).mode(0o600);

@@ -1,5 +1,5 @@
-//! Tokens of programs. What becomes of one that may do something in the registry is in the
-//! registry's log, in the same transaction.
+//! API tokens for programs. Changes of tokens with registry scopes are written to the audit log of
+//! the registry in the same transaction.
 
 use std::time::Duration;
 
@@ -12,49 +12,41 @@ use crate::{
     sql::{Row, built, damaged, new_id, sql},
 };
 
-/// How exactly it is known when a token was last used.
+/// How often `last_used_at` is updated.
 const LAST_USED_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A token for a program, without its secret.
+/// An API token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiToken {
-    /// Identifies it to its owner.
     pub id: String,
-    /// Whose it is.
     pub user_id: i64,
-    /// What its owner calls it.
+    /// The label that the user chose.
     pub name: String,
-    /// What it may do.
     pub scopes: Vec<String>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it ends, if it does.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// Updated at most once per minute.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl ApiToken {
-    /// Whether its time is over.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 }
 
-/// A token for a program that is to be kept.
+/// A new API token.
 #[derive(Clone, Debug)]
 pub struct NewToken<'a> {
-    /// Whose it is.
     pub user_id: i64,
-    /// What its owner calls it.
+    /// The label that the user chose.
     pub name: &'a str,
-    /// What it may do.
     pub scopes: &'a [String],
     /// SHA-256 of the secret, in hexadecimal digits.
     pub digest: &'a str,
-    /// When it ends, if it does.
     pub expires_at: Option<Timestamp>,
-    /// When the token was issued with which it is asked for.
+    /// When the login token of the request was issued. If the password was changed since, no token
+    /// is created.
     pub since: Timestamp,
 }
 
@@ -73,7 +65,7 @@ fn api_token(row: &Row) -> Result<ApiToken, StoreError> {
     })
 }
 
-/// Ends all tokens of a person.
+/// Revokes all API tokens of an account.
 pub(super) async fn revoke_tokens(
     connection: &mut AnyConnection,
     by: &Actor,
@@ -90,14 +82,16 @@ pub(super) async fn revoke_tokens(
 }
 
 impl Accounts<'_> {
-    /// Keeps a token for a program; none if the password was changed or the person deleted since.
+    /// Stores an API token. Returns `None` if the password was changed or the account deleted since
+    /// the login.
     pub async fn add_token(
         &self,
         by: &Actor,
         token: NewToken<'_>,
     ) -> Result<Option<ApiToken>, StoreError> {
         let mut transaction = self.0.begin().await?;
-        // Whoever changes the password at this moment waits, and then ends this one, too.
+        // The row lock delays a concurrent change of the password, which then revokes this token,
+        // too.
         let lock = match self.0.kind() {
             DatabaseKind::Sqlite => "",
             DatabaseKind::Postgres => "FOR SHARE",
@@ -132,7 +126,8 @@ impl Accounts<'_> {
         Ok(Some(made))
     }
 
-    /// The token of a digest and its person, unless it is over or the person is deleted.
+    /// Returns an API token and its account by digest; the account may be disabled. Returns `None`
+    /// if the token has expired or the account is deleted.
     pub async fn by_token_digest(
         &self,
         digest: &str,
@@ -142,7 +137,7 @@ impl Accounts<'_> {
         Ok((!token.is_over(Timestamp::now())).then_some((token, user)))
     }
 
-    /// The holder of a token. That it was used is noted.
+    /// Loads the account of a token and updates `last_used_at`.
     async fn holder(&self, digest: &str) -> Result<Option<CachedAccount>, StoreError> {
         let now = Timestamp::now();
         let row = sql("SELECT t.id, t.user_id, t.name, t.scopes, t.created_at, t.expires_at,
@@ -166,7 +161,7 @@ impl Accounts<'_> {
         Ok(Some(CachedAccount { user, token: Some(token) }))
     }
 
-    /// A person's tokens, newest first.
+    /// Returns the API tokens of an account, newest first.
     pub async fn tokens(&self, user_id: i64) -> Result<Vec<ApiToken>, StoreError> {
         let rows = sql("SELECT id, user_id, name, scopes, created_at, expires_at, last_used_at
              FROM api_tokens WHERE user_id = $1 ORDER BY created_at DESC, id DESC")
@@ -176,7 +171,7 @@ impl Accounts<'_> {
         rows.iter().map(api_token).collect()
     }
 
-    /// Ends a person's token; false if they have none of that id.
+    /// Revokes an API token of an account. Returns false if it has none of this id.
     pub async fn remove_token(
         &self,
         by: &Actor,

@@ -1,4 +1,5 @@
-//! Adds chunks to the indexes. They are removed with their rows.
+//! Inserts chunks into the full-text and vector indexes. Deleting a chunk's row removes it from
+//! both.
 
 use sqlx::AnyConnection;
 
@@ -20,7 +21,7 @@ pub(super) fn chunk(row: &Row) -> Result<Chunk, StoreError> {
     })
 }
 
-/// Adds a chunk of a task's document, with its words and its vector.
+/// Inserts a chunk of a task's document into both indexes.
 pub(super) async fn insert(
     database: &Database,
     connection: &mut AnyConnection,

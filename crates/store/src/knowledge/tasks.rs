@@ -1,4 +1,4 @@
-//! Indexing tasks, which survive a crash of the worker.
+//! The queue of indexing tasks, which survives a crash of the worker.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     StoreError, Timestamp,
     quota::Addition,
-    sql::{Row, new_id, sql},
+    sql::{Row, built, new_id, sql},
 };
 
 /// Reads `id, doc_id, kb_id, status, progress, started_at, error`.
@@ -27,11 +27,11 @@ fn task(row: &Row) -> Result<IndexingTask, StoreError> {
     })
 }
 
-/// A task that may be taken.
+/// A task that can be claimed.
 struct WaitingTask {
     id: String,
     doc_id: String,
-    /// Whose knowledge base it is for; 0 for one of nobody.
+    /// The user who owns the knowledge base; 0 if it has no owner.
     turn_of: i64,
 }
 
@@ -52,6 +52,34 @@ async fn insert_task(
     task(&row)
 }
 
+/// The task of a document that waits or is being worked on, or a new one.
+pub(super) async fn ensure_task(
+    connection: &mut AnyConnection,
+    kb_id: &str,
+    doc_id: &str,
+) -> Result<IndexingTask, StoreError> {
+    // The update changes nothing but locks the row.
+    let found = sql("UPDATE documents SET error = error WHERE kb_id = $1 AND id = $2")
+        .text(kb_id)
+        .text(doc_id)
+        .run(&mut *connection)
+        .await?;
+    if found == 0 {
+        return Err(sqlx::Error::RowNotFound.into());
+    }
+    let open = sql("SELECT id, doc_id, kb_id, status, progress, started_at, error FROM tasks
+         WHERE doc_id = $1 AND status IN ('pending', 'processing')
+         ORDER BY started_at DESC LIMIT 1")
+    .text(doc_id)
+    .optional(&mut *connection)
+    .await?;
+    if let Some(row) = open {
+        return task(&row);
+    }
+    set_document(&mut *connection, doc_id, IndexingStatus::Pending, None).await?;
+    insert_task(connection, kb_id, doc_id).await
+}
+
 async fn set_document(
     connection: &mut AnyConnection,
     id: &str,
@@ -68,7 +96,7 @@ async fn set_document(
     row.as_ref().map(document).transpose()
 }
 
-/// Ends a task that a worker holds; false if it holds it no more.
+/// Ends a task that a worker has claimed. Returns false if another worker has claimed it since.
 async fn end_task(
     connection: &mut AnyConnection,
     id: &str,
@@ -89,7 +117,7 @@ async fn end_task(
     Ok(ended == 1)
 }
 
-/// Notes whose vectors a base holds.
+/// Records which embedding model produced the vectors of a base.
 async fn note_embedder(
     connection: &mut AnyConnection,
     kb_id: &str,
@@ -110,7 +138,7 @@ async fn note_embedder(
 }
 
 impl Knowledge<'_> {
-    /// Keeps a document, and a task to read it; both pending.
+    /// Stores a document and a task to index it, both pending.
     pub async fn add_document(
         &self,
         document: NewDocument<'_>,
@@ -139,35 +167,14 @@ impl Knowledge<'_> {
         Ok((super::document(&row)?, task))
     }
 
-    /// A new task for a document that is not being worked on; the document is pending again. If it
-    /// is being worked on after all, the task of that work.
+    /// Queues a document for indexing. If a task for it is already running, returns that task.
     pub async fn add_task(&self, kb_id: &str, doc_id: &str) -> Result<IndexingTask, StoreError> {
         let mut transaction = self.0.begin().await?;
-        // Changes nothing, but locks the document.
-        let found = sql("UPDATE documents SET error = error WHERE kb_id = $1 AND id = $2")
-            .text(kb_id)
-            .text(doc_id)
-            .run(&mut *transaction)
-            .await?;
-        if found == 0 {
-            return Err(sqlx::Error::RowNotFound.into());
-        }
-        let open = sql("SELECT id, doc_id, kb_id, status, progress, started_at, error FROM tasks
-             WHERE doc_id = $1 AND status IN ('pending', 'processing')
-             ORDER BY started_at DESC LIMIT 1")
-        .text(doc_id)
-        .optional(&mut *transaction)
-        .await?;
-        if let Some(row) = open {
-            return task(&row);
-        }
-        set_document(&mut transaction, doc_id, IndexingStatus::Pending, None).await?;
-        let task = insert_task(&mut transaction, kb_id, doc_id).await?;
+        let task = ensure_task(&mut transaction, kb_id, doc_id).await?;
         transaction.commit().await?;
         Ok(task)
     }
 
-    /// A task.
     pub async fn task(&self, id: &str) -> Result<Option<IndexingTask>, StoreError> {
         let row = sql("SELECT id, doc_id, kb_id, status, progress, started_at, error
              FROM tasks WHERE id = $1")
@@ -177,7 +184,7 @@ impl Knowledge<'_> {
         row.as_ref().map(task).transpose()
     }
 
-    /// How many documents of a person's knowledge bases wait for a worker.
+    /// Counts the documents in a user's knowledge bases that wait for a worker.
     pub async fn waiting(&self, user_id: i64) -> Result<u64, StoreError> {
         sql("SELECT COUNT(*) FROM tasks JOIN bases ON bases.id = tasks.kb_id
              WHERE bases.user_id = $1 AND tasks.status = 'pending'")
@@ -187,29 +194,31 @@ impl Knowledge<'_> {
         .count(0)
     }
 
-    /// Takes a task that waits, or whose worker died; for `lease`, unless it is renewed. Those
-    /// whose knowledge bases it is for take turns, so that nobody waits for all documents of
-    /// another; of one person's, the oldest is first.
+    /// Claims a task that is pending or whose worker died. The claim expires after `lease` unless
+    /// it is renewed. Users take turns, so that nobody waits for all documents of another user; the
+    /// oldest task of a user comes first.
     pub async fn claim_task(
         &self,
         worker: &str,
         lease: Duration,
     ) -> Result<Option<ClaimedTask>, StoreError> {
         loop {
-            let row = sql("SELECT tasks.id, tasks.doc_id, COALESCE(bases.user_id, 0)
+            let row = built(format!(
+                "SELECT tasks.id, tasks.doc_id, COALESCE(bases.user_id, 0)
                  FROM tasks JOIN bases ON bases.id = tasks.kb_id
                     LEFT JOIN turns ON turns.user_id = COALESCE(bases.user_id, 0)
                  WHERE tasks.status = 'pending'
-                    OR (tasks.status = 'processing' AND tasks.lease_ends_at <= $1)
-                 ORDER BY COALESCE(turns.number, 0), tasks.started_at, tasks.id LIMIT 1")
-            .time(Timestamp::now())
+                    OR (tasks.status = 'processing' AND tasks.lease_ends_at <= {})
+                 ORDER BY COALESCE(turns.number, 0), tasks.started_at, tasks.id LIMIT 1",
+                self.0.clock()
+            ))
             .optional(self.0.reader())
             .await?;
             let Some(row) = row else { return Ok(None) };
             let candidate =
                 WaitingTask { id: row.text(0)?, doc_id: row.text(1)?, turn_of: row.number(2)? };
             let claimed = self.claim(&candidate, worker, lease).await?;
-            // Without one, another worker was quicker: there may be more.
+            // If another worker claimed this task first, try the next one.
             if claimed.is_some() {
                 return Ok(claimed);
             }
@@ -227,20 +236,22 @@ impl Knowledge<'_> {
         let document =
             set_document(&mut transaction, doc_id, IndexingStatus::Processing, None).await?;
         let Some(document) = document else { return Ok(None) };
-        let now = Timestamp::now();
-        let row = sql("UPDATE tasks SET status = 'processing', worker = $2, lease_ends_at = $3,
+        let now = self.0.clock();
+        let row = built(format!(
+            "UPDATE tasks SET status = 'processing', worker = $2, lease_ends_at = {now} + $3,
                 progress = 0, attempts = attempts + 1
              WHERE id = $1
-                AND (status = 'pending' OR (status = 'processing' AND lease_ends_at <= $4))
-             RETURNING id, doc_id, kb_id, status, progress, started_at, error, attempts")
+                AND (status = 'pending' OR (status = 'processing' AND lease_ends_at <= {now}))
+             RETURNING id, doc_id, kb_id, status, progress, started_at, error, attempts"
+        ))
         .text(id)
         .text(worker)
-        .time(now.plus(lease))
-        .time(now)
+        .duration(lease)
         .optional(&mut *transaction)
         .await?;
         let Some(row) = row else { return Ok(None) };
-        // They are last now. By a number, since the clocks of two processes differ.
+        // Move this user to the end of the order. It is a counter and not a time, because the
+        // clocks of processes differ.
         sql("INSERT INTO turns (user_id, number)
              VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM turns))
              ON CONFLICT (user_id) DO UPDATE SET number = excluded.number")
@@ -252,7 +263,8 @@ impl Knowledge<'_> {
         Ok(Some(ClaimedTask { task: task(&row)?, document, attempt }))
     }
 
-    /// Tells how far a claimed task is and renews the lease; false if another worker has it now.
+    /// Records the progress of a claimed task and renews the lease. Returns false if another worker
+    /// has claimed it since.
     pub async fn report_progress(
         &self,
         task_id: &str,
@@ -260,20 +272,24 @@ impl Knowledge<'_> {
         progress: u8,
         lease: Duration,
     ) -> Result<bool, StoreError> {
-        let renewed = sql("UPDATE tasks SET progress = $3, lease_ends_at = $4
-             WHERE id = $1 AND worker = $2 AND status = 'processing'")
+        let renewed = built(format!(
+            "UPDATE tasks SET progress = $3, lease_ends_at = {} + $4
+             WHERE id = $1 AND worker = $2 AND status = 'processing'",
+            self.0.clock()
+        ))
         .text(task_id)
         .text(worker)
         .number(i64::from(progress.min(100)))
-        .time(Timestamp::now().plus(lease))
+        .duration(lease)
         .run(self.0.writer())
         .await?;
         Ok(renewed == 1)
     }
 
-    /// Ends a claimed task: its chunks replace those that the document had, and the document is
-    /// completed, in one transaction. False if another worker has it now, or the document is gone.
-    /// Vectors of another embedder than the one whose vectors the base holds are refused.
+    /// Completes a claimed task: replaces the document's chunks and marks it as completed, in one
+    /// transaction. Returns false if another worker has claimed the task since, or the document was
+    /// deleted. Fails if the vectors come from another embedding model than the stored ones of the
+    /// base.
     pub async fn complete_task(
         &self,
         task_id: &str,
@@ -309,7 +325,7 @@ impl Knowledge<'_> {
         Ok(true)
     }
 
-    /// Ends a claimed task that cannot be done; its document is failed with the reason.
+    /// Ends a claimed task that failed, and stores the reason with its document.
     pub async fn fail_task(
         &self,
         task_id: &str,
@@ -330,7 +346,41 @@ impl Knowledge<'_> {
         Ok(true)
     }
 
-    /// Drops tasks that ended before a time.
+    /// Lets any worker take a claimed task after a pause, because this one cannot reach what it
+    /// needs. The attempt does not count: the document did no harm.
+    pub async fn release_task(
+        &self,
+        task_id: &str,
+        worker: &str,
+        pause: Duration,
+    ) -> Result<bool, StoreError> {
+        // As the task of a worker that died, whose lease ends with the pause.
+        let released = built(format!(
+            "UPDATE tasks SET worker = NULL, lease_ends_at = {} + $3, attempts = attempts - 1
+             WHERE id = $1 AND worker = $2 AND status = 'processing'",
+            self.0.clock()
+        ))
+        .text(task_id)
+        .text(worker)
+        .duration(pause)
+        .run(self.0.writer())
+        .await?;
+        Ok(released == 1)
+    }
+
+    /// Uncounts the attempt of a worker that another one took a task from, because it was slow: the
+    /// document did not stop it.
+    pub async fn forgive_attempt(&self, task_id: &str, worker: &str) -> Result<(), StoreError> {
+        sql("UPDATE tasks SET attempts = attempts - 1
+             WHERE id = $1 AND worker <> $2 AND status = 'processing' AND attempts > 1")
+        .text(task_id)
+        .text(worker)
+        .run(self.0.writer())
+        .await
+        .map(drop)
+    }
+
+    /// Deletes tasks that ended before a time.
     pub async fn sweep_tasks(&self, before: Timestamp) -> Result<u64, StoreError> {
         sql("DELETE FROM tasks WHERE ended_at < $1").time(before).run(self.0.writer()).await
     }

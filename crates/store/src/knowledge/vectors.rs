@@ -13,24 +13,24 @@ use crate::{
     sql::{Row, sql},
 };
 
-/// How many numbers are kept in memory: 256 MiB.
+/// Maximum number of cached floats: 256 MiB.
 const MAX_CACHED_NUMBERS: usize = 64 << 20;
 
-/// Vectors of bases as they were when they were last asked for.
+/// Caches the vectors of knowledge bases that were searched recently.
 #[derive(Debug, Default)]
 pub(crate) struct VectorCache(Mutex<CachedVectors>);
 
 #[derive(Debug, Default)]
 struct CachedVectors {
     bases: HashMap<String, (u64, Arc<Vectors>)>,
-    /// Counts questions, to know which base was asked longest ago.
+    /// Counts searches, to evict the least recently used base.
     clock: u64,
 }
 
-/// The vectors of a base, made to length one.
+/// The vectors of a base, normalized to length one.
 #[derive(Debug)]
 struct Vectors {
-    /// What the database counts up with every change.
+    /// A counter in the database that is incremented with every change of the base.
     generation: i64,
     by_dimensions: HashMap<usize, VectorsOfLength>,
 }
@@ -85,7 +85,7 @@ impl Vectors {
         same.numbers.extend_from_slice(&vector);
     }
 
-    /// The nearest chunks with their cosines, best first.
+    /// Returns the nearest chunks with their cosine similarity, best first.
     fn nearest(&self, vector: &[f32], limit: usize) -> Vec<(i64, f32)> {
         let Some(same) = self.by_dimensions.get(&vector.len()) else { return Vec::new() };
         let mut query_terms = vector.to_vec();
@@ -106,7 +106,7 @@ impl Vectors {
     }
 }
 
-/// Eight sums at once, which the compiler turns into vector instructions.
+/// Computes eight sums in parallel, so that the compiler emits SIMD instructions.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let mut sums = [0.0_f32; 8];
@@ -128,7 +128,7 @@ fn normalise(vector: &mut [f32]) {
     }
 }
 
-/// Refuses what has no direction that could be compared.
+/// Rejects a vector that is empty or not finite, because its similarity is undefined.
 pub(super) fn check(whose: &str, vector: &[f32]) -> Result<(), StoreError> {
     if !vector.is_empty() && vector.iter().all(|number| number.is_finite()) {
         return Ok(());
@@ -147,13 +147,14 @@ fn from_bytes(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks::<4>().0.iter().map(|number| f32::from_le_bytes(*number)).collect()
 }
 
-/// As pgvector reads it.
+/// Formats a vector for pgvector.
 pub(super) fn to_text(vector: &[f32]) -> String {
     let numbers: Vec<_> = vector.iter().map(|number| format!("{number:e}")).collect();
     format!("[{}]", numbers.join(","))
 }
 
-/// Uses pgvector if the database has it or may get it. Vectors that were kept without it move over.
+/// Enables pgvector if the server has it or can install it, and converts the vectors that were
+/// stored without it.
 pub(crate) async fn adopt_pgvector(
     connection: &mut AnyConnection,
 ) -> Result<VectorSearch, StoreError> {
@@ -181,7 +182,7 @@ async fn has_vector_column(connection: &mut AnyConnection) -> Result<bool, Store
     Ok(row.is_some())
 }
 
-/// False if the extension is not installed, or this role may not create it.
+/// Returns false if the extension is not installed and this role may not create it.
 async fn add_vector_column(connection: &mut AnyConnection) -> Result<bool, StoreError> {
     let available = sql("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
         .optional(&mut *connection)
@@ -205,7 +206,7 @@ async fn add_vector_column(connection: &mut AnyConnection) -> Result<bool, Store
 }
 
 impl Knowledge<'_> {
-    /// How many chunks of a knowledge base have a vector.
+    /// Counts the chunks of a knowledge base that have a vector.
     pub async fn vector_count(&self, kb_id: &str) -> Result<u64, StoreError> {
         sql("SELECT COUNT(*) FROM vectors WHERE kb_id = $1")
             .text(kb_id)
@@ -214,12 +215,12 @@ impl Knowledge<'_> {
             .count(0)
     }
 
-    /// How vectors are searched here.
     pub fn vector_search(&self) -> VectorSearch {
         self.0.vectors()
     }
 
-    /// The chunks whose vectors are nearest, by cosine. Vectors of another length are left out.
+    /// Returns the chunks with the nearest vectors by cosine similarity. Vectors of another
+    /// dimension are skipped.
     pub async fn find_vector(
         &self,
         kb_id: &str,
@@ -239,7 +240,7 @@ impl Knowledge<'_> {
         vector: &[f32],
         limit: u32,
     ) -> Result<Vec<ChunkHit>, StoreError> {
-        // The distance to a vector of zeros is no number, which comes last.
+        // The distance to a zero vector is NaN, which is sorted last.
         let rows = sql("SELECT c.id, c.doc_id, c.place, c.text, c.size, 1 - nearest.distance
              FROM (
                 SELECT chunk, point <=> CAST($2 AS vector) AS distance FROM vectors
@@ -271,7 +272,7 @@ impl Knowledge<'_> {
                 .number(number)
                 .optional(self.0.reader())
                 .await?;
-            // None if it was removed since.
+            // `None` if the chunk was deleted since.
             if let Some(row) = row {
                 hits.push(hit(&row, f64::from(cosine))?);
             }
@@ -279,9 +280,9 @@ impl Knowledge<'_> {
         Ok(hits)
     }
 
-    /// The vectors of a base, from memory unless they changed.
+    /// Returns the vectors of a base from the cache, or reads them if the base changed.
     async fn load(&self, kb_id: &str) -> Result<Option<Arc<Vectors>>, StoreError> {
-        // Asked first: what is read afterwards may be newer than its mark, never older.
+        // Read the generation first: then the cached vectors may be newer than it, but never older.
         let row = sql("SELECT generation FROM bases WHERE id = $1")
             .text(kb_id)
             .optional(self.0.reader())
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_and_text() {
+    fn vector_as_bytes_and_as_text() {
         let vector = [1.0, -0.5, 1e-20];
         assert_eq!(from_bytes(&to_bytes(&vector)), vector);
         assert_eq!(to_text(&vector), "[1e0,-5e-1,1e-20]");
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_of_any_length() {
+    fn dot_product_of_any_length() {
         for length in [0_u16, 1, 7, 8, 9, 384] {
             let a: Vec<f32> = (0..length).map(|n| f32::from(n) / 8.0).collect();
             let plain: f32 = a.iter().map(|n| n * n).sum();
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn old_vectors_leave_the_cache() {
+    fn least_recently_used_vectors_are_evicted() {
         let cache = VectorCache::default();
         cache.put("a", &Arc::new(vectors(&[&[1.0, 0.0]])));
         assert!(cache.get("a", 0).is_some());

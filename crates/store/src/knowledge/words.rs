@@ -8,15 +8,15 @@ use crate::{
     sql::{Row, sql},
 };
 
-/// In letters. Longer ones are cut; nobody looks for the end of them.
+/// Maximum characters of a word; longer ones are truncated.
 const MAX_TERM_CHARS: usize = 64;
-/// In bytes; below what PostgreSQL takes for one chunk.
+/// Maximum bytes of indexed text per chunk; PostgreSQL's limit is a little higher.
 const MAX_TEXT_CHARS: usize = 400_000;
-/// A question with more words than this is not more precise.
+/// Maximum words of a query; more do not make the result more precise.
 const MAX_TERMS: usize = 64;
 
-/// The words of a text in lower case, without accents. Languages that do not put spaces between
-/// words have a word for each sign.
+/// Splits a text into words in lower case, without accents. In scripts without spaces between
+/// words, each character is a word.
 pub(super) fn terms(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut letters = 0;
@@ -42,7 +42,7 @@ fn is_accent(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{36f}')
 }
 
-/// Han, Hiragana and Katakana.
+/// Whether a character is Han, Hiragana or Katakana.
 fn is_word_by_itself(letter: char) -> bool {
     letter.is_alphanumeric()
         && matches!(
@@ -55,7 +55,7 @@ fn is_word_by_itself(letter: char) -> bool {
         )
 }
 
-/// The different words of a question, at most [`MAX_TERMS`].
+/// Returns the distinct words of a query, at most [`MAX_TERMS`].
 fn query_terms(words: &str) -> Vec<String> {
     let mut different: Vec<String> = Vec::new();
     for term in terms(words) {
@@ -70,8 +70,7 @@ fn query_terms(words: &str) -> Vec<String> {
 }
 
 impl Knowledge<'_> {
-    /// The chunks that fit words best: any of the words, ranked. Whatever the words are, it is no
-    /// query language.
+    /// Returns the chunks that match any of the words, best first. The query has no operators.
     pub async fn find_words(
         &self,
         kb_id: &str,
@@ -95,7 +94,8 @@ impl Knowledge<'_> {
         terms: &[String],
         limit: u32,
     ) -> Result<Vec<Row>, StoreError> {
-        // A term has letters and digits only, and is quoted: it cannot be an operator.
+        // Words contain only letters and digits and are quoted, so that none is parsed as an
+        // operator.
         let query: Vec<_> = terms.iter().map(|term| format!("\"{term}\"")).collect();
         sql("SELECT c.id, c.doc_id, c.place, c.text, c.size, -bm25(chunk_words)
              FROM chunk_words JOIN chunks c ON c.number = chunk_words.rowid
@@ -108,8 +108,8 @@ impl Knowledge<'_> {
         .await
     }
 
-    /// BM25 as in SQLite (k1 = 1.2, b = 0.75). With all weights one, the cover density of a single
-    /// word is how often it occurs.
+    /// Computes BM25 like SQLite (k1 = 1.2, b = 0.75). With all weights at one, `ts_rank_cd` of a
+    /// single word is the number of its occurrences.
     async fn find_postgres(
         &self,
         kb_id: &str,

@@ -95,7 +95,7 @@ impl FromStr for Grant {
 }
 
 impl ApiToken {
-    /// Whether it may do something in the registry.
+    /// Whether the scope concerns the registry.
     pub(super) fn counts_here(&self) -> bool {
         self.scopes.iter().any(|scope| scope == ADMIN_SCOPE || scope.parse::<Grant>().is_ok())
     }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_as_text() {
+    fn scope_text_round_trip() {
         for text in ["registry:read", "registry:publish:acme", "registry:owner:_/tool"] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);
         }

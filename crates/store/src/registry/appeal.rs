@@ -18,17 +18,17 @@ use super::{
 };
 use crate::{StoreError, Timestamp, rate_limits::hit, sql::sql};
 
-/// How long nobody has to say the same again.
+/// How long the same appeal cannot be repeated.
 const APPEAL_LIFETIME: Duration = Duration::from_hours(7 * 24);
 const DAY: Duration = Duration::from_hours(24);
-/// Appeals of one account in a day.
+/// Maximum appeals of one account per day.
 const MAX_APPEALS_PER_DAY: u64 = 20;
 
-/// How the settings begin that say which bytes were cleared.
+/// Prefix of the settings that store which archives are cleared.
 const CLEARED_SETTING_PREFIX: &str = "registry.cleared.";
 
-/// What the setting is called that says that bytes were cleared for a package. Older programs
-/// cleared them for no package in particular.
+/// Returns the name of the setting that clears an archive for a package. Settings of older versions
+/// name no package.
 pub(super) fn setting(sha256: &str, package: Option<&PackageName>) -> String {
     match package {
         Some(package) => format!("{CLEARED_SETTING_PREFIX}{sha256}/{}", package.id()),
@@ -36,7 +36,7 @@ pub(super) fn setting(sha256: &str, package: Option<&PackageName>) -> String {
     }
 }
 
-/// What a setting of that kind says: the digest, and the package.
+/// Parses the name of such a setting into the digest and the package.
 pub(super) fn read_setting(name: &str) -> Result<(String, Option<PackageName>), StoreError> {
     let rest = name.strip_prefix(CLEARED_SETTING_PREFIX).unwrap_or_default();
     match rest.split_once('/') {
@@ -45,13 +45,13 @@ pub(super) fn read_setting(name: &str) -> Result<(String, Option<PackageName>), 
     }
 }
 
-/// Finds the entries of the log that speak of some bytes.
+/// Returns a LIKE pattern for log entries about an archive.
 pub(super) fn log_pattern(sha256: &str) -> String {
     format!("%\"sha256\":\"{sha256}\"%")
 }
 
 impl Registry<'_> {
-    /// Whether somebody may speak for a package: those may who publish it.
+    /// Whether an account may appeal for a package: everyone who may publish it.
     pub async fn may_appeal_for(
         &self,
         actor: &Actor,
@@ -62,9 +62,8 @@ impl Registry<'_> {
         check_may_publish(connection, actor, package).await
     }
 
-    /// Notes for the administrators why somebody thinks that a scan is wrong: of a version that was
-    /// published, or of bytes that were refused. Whoever has a package may speak for it; if nobody
-    /// has it, everybody with an account may.
+    /// Records an appeal against the scan result of a published version or of a refused upload. If
+    /// the package has owners, only its publishers may appeal; otherwise every account may.
     pub async fn appeal(
         &self,
         actor: &Actor,
@@ -95,9 +94,9 @@ impl Registry<'_> {
         Ok(work.commit().await?)
     }
 
-    /// Lets bytes be published as versions of a package although a scan says that they should not
-    /// be: of this one, or of the one for which somebody appealed. For administrators, who have
-    /// looked at them. Tells the package.
+    /// Clears an archive: it can be published as a version of a package although a scan blocks it.
+    /// The package is this one, or the one that the appeal named. Only for administrators. Returns
+    /// the package.
     pub async fn clear(
         &self,
         actor: &Actor,
@@ -126,20 +125,21 @@ impl Registry<'_> {
         Ok(package)
     }
 
-    /// Takes that back for all packages; false if it was not so.
+    /// Revokes the clearances of an archive for all packages. Returns false if there were none.
     pub async fn unclear(&self, actor: &Actor, sha256: &str) -> Result<bool, RegistryError> {
         let all = (setting(sha256, None), format!("{}/%", setting(sha256, None)));
         self.forget_clearances(actor, sha256, all).await
     }
 
-    /// Takes it back for one package; false if it was not so.
+    /// Revokes the clearance of an archive for one package. Returns false if there was none.
     pub async fn unclear_for(
         &self,
         actor: &Actor,
         sha256: &str,
         package: &PackageName,
     ) -> Result<bool, RegistryError> {
-        // A name may have signs in it that mean something in a pattern, and no name is empty.
+        // The name of a package may contain LIKE wildcards. The empty second pattern matches
+        // nothing.
         let one = (setting(sha256, Some(package)), String::new());
         self.forget_clearances(actor, sha256, one).await
     }
@@ -175,7 +175,7 @@ impl Registry<'_> {
         Ok(true)
     }
 
-    /// Why bytes were cleared for a package, if they were.
+    /// Returns the reason why an archive was cleared for a package, if it was.
     pub async fn cleared(
         &self,
         sha256: &str,
@@ -185,7 +185,6 @@ impl Registry<'_> {
     }
 }
 
-/// Why bytes were cleared for a package, if they were.
 pub(super) async fn clearance_reason(
     connection: &mut AnyConnection,
     sha256: &str,
@@ -203,14 +202,15 @@ pub(super) async fn clearance_reason(
         }
     }
     let Some((why, name)) = why else { return Ok(None) };
-    // An older program did not note for whom it was; its log tells who had asked.
+    // Older versions did not store the package; the appeals in the log tell for which packages it
+    // counts.
     let for_all = name == setting(sha256, None);
     let counts = !for_all || is_cleared_for(connection, sha256, package).await?;
     Ok(Some(why).filter(|_| counts))
 }
 
-/// Whether a package is among those that had appealed when bytes were cleared for nobody in
-/// particular. If none had, it was for all.
+/// Whether a clearance without a package counts for a package: it does if there was an appeal for
+/// this package, or no appeal at all.
 async fn is_cleared_for(
     connection: &mut AnyConnection,
     sha256: &str,
@@ -229,7 +229,7 @@ async fn is_cleared_for(
     Ok(asked.is_empty() || asked.into_iter().flatten().any(|asked| own.contains(&asked)))
 }
 
-/// The packages for which somebody appealed about some bytes.
+/// Returns the packages with appeals about an archive.
 async fn packages_with_appeals(
     connection: &mut AnyConnection,
     sha256: &str,
@@ -257,7 +257,7 @@ fn only_package(packages: BTreeSet<String>) -> Result<PackageName, RegistryError
     Err(RegistryError::Invalid { what: "the clearance", message })
 }
 
-/// Whoever has a package may speak for it; if nobody has it, everybody may.
+/// Fails unless the account may publish the package, or the package has no owner.
 async fn may_appeal(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -267,7 +267,8 @@ async fn may_appeal(
     if taken { check_may_publish(connection, actor, package).await } else { Ok(()) }
 }
 
-/// One appeal about some bytes is enough, and nobody drowns those of others.
+/// Rejects repeated appeals about the same archive, so that one account cannot bury those of
+/// others.
 async fn count_appeal(
     connection: &mut AnyConnection,
     account: i64,

@@ -159,7 +159,6 @@ impl Registry<'_> {
         Ok(removed)
     }
 
-    /// Renews the lock.
     async fn renew_sweep_lock(&self, holder: &str) -> Result<(), RegistryError> {
         let leases = self.database.leases();
         let lease = leases.acquire(BLOBS_LEASE, holder, BLOBS_LEASE_DURATION).await?;

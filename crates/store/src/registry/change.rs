@@ -239,11 +239,12 @@ impl Registry<'_> {
         .text(why)
         .run(work.connection())
         .await?;
-        sql("DELETE FROM signatures WHERE package = $1 AND sort_key = $2")
-            .text(&id)
-            .bytes(&key)
-            .run(work.connection())
-            .await?;
+        for statement in [
+            "DELETE FROM signatures WHERE package = $1 AND sort_key = $2",
+            "DELETE FROM attestations WHERE package = $1 AND sort_key = $2",
+        ] {
+            sql(statement).text(&id).bytes(&key).run(work.connection()).await?;
+        }
         let event =
             NewAuditEvent::new(AuditAction::Withdrawn).version(package, version).details(details);
         work.finish_change(actor, package, event).await

@@ -1,5 +1,5 @@
-//! How often versions were downloaded. Counted in memory and added up now and then: a number that
-//! is a little too small costs nobody anything.
+//! Counts downloads of versions. The counts are collected in memory and stored from time to time. A
+//! crash loses the latest ones, which is acceptable.
 
 use std::{
     collections::HashMap,
@@ -19,32 +19,31 @@ use crate::{
 
 const MAX_NAMES_PER_QUERY: usize = 500;
 
-/// Downloads that this process saw since it last wrote them down.
+/// Downloads in this process that are not stored yet.
 #[derive(Debug, Default)]
 pub struct DownloadCounter(Mutex<HashMap<Key, Arc<AtomicU64>>>);
 
-/// The package and the version.
+/// Package and version.
 type Key = (String, String);
 
-/// Counts the downloads of one version without looking it up. What it counted is written down with
-/// the rest, also after it was dropped.
+/// Counts the downloads of one version without a lookup. The count is stored even if this handle
+/// was dropped before.
 #[derive(Clone, Debug)]
 pub struct VersionDownloads(Arc<AtomicU64>);
 
 impl VersionDownloads {
-    /// Counts one.
     pub fn count(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl DownloadCounter {
-    /// Counts one.
+    /// Counts one download.
     pub fn count(&self, package: &PackageName, version: &Version) {
         self.counter_of(package, version).count();
     }
 
-    /// For a version that is downloaded often.
+    /// Returns a counter for a version that is downloaded often.
     pub fn counter_of(&self, package: &PackageName, version: &Version) -> VersionDownloads {
         let key = (package.id(), version.to_string());
         VersionDownloads(Arc::clone(self.seen().entry(key).or_default()))
@@ -58,11 +57,11 @@ impl DownloadCounter {
         self.seen().entry(key).or_default().fetch_add(number, Ordering::Relaxed);
     }
 
-    /// Takes what was counted. A version that nobody counts any more is forgotten.
+    /// Takes the counts. Versions without an open handle are removed from the map.
     fn take(&self) -> Vec<(Key, u64)> {
         let mut taken = Vec::new();
         self.seen().retain(|key, number| {
-            // While the map is locked, nobody gets a number that nobody has.
+            // The map is locked, so that no new handle can be created meanwhile.
             let in_use = Arc::get_mut(number).is_none();
             let number = number.swap(0, Ordering::Relaxed);
             if number > 0 {
@@ -75,14 +74,14 @@ impl DownloadCounter {
 }
 
 impl Registry<'_> {
-    /// Stores what was counted, and returns the packages that were downloaded. What cannot be
-    /// stored is counted again.
+    /// Stores the counts, and returns the packages that were downloaded. If storing fails, the
+    /// counts are kept for the next time.
     pub async fn add_downloads(
         &self,
         counter: &DownloadCounter,
     ) -> Result<Vec<PackageName>, StoreError> {
         let mut seen = counter.take();
-        // Two processes that lock rows in the same order do not wait for each other in a circle.
+        // All processes lock the rows in the same order, so that they cannot deadlock.
         seen.sort_unstable();
         let row = |((package, version), number): &(Key, u64)| {
             let number = i64::try_from(*number).unwrap_or(i64::MAX);
@@ -107,7 +106,7 @@ impl Registry<'_> {
         seen.iter().map(|((package, _), _)| read_name(package)).collect()
     }
 
-    /// How often some packages were downloaded. Those without a download are left out.
+    /// Returns the downloads of several packages. Packages without downloads are left out.
     pub async fn downloads_of(
         &self,
         packages: &[PackageName],
@@ -124,7 +123,7 @@ impl Registry<'_> {
         Ok(found)
     }
 
-    /// How often the versions of a package were downloaded.
+    /// Returns the downloads of each version of a package.
     pub async fn downloads(
         &self,
         package: &PackageName,
@@ -160,7 +159,7 @@ mod tests {
         tally.count();
         drop(tally);
         assert_eq!(counter.take(), [(key.clone(), 1)]);
-        assert!(counter.seen().is_empty(), "nobody counts it any more");
+        assert!(counter.seen().is_empty(), "no handle is left");
         counter.add(key.clone(), 7);
         assert_eq!(counter.take(), [(key, 7)]);
     }

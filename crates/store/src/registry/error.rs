@@ -49,7 +49,7 @@ pub enum RegistryError {
     /// The version was withdrawn.
     #[error("{package} {version} was withdrawn: {why}")]
     Withdrawn { package: PackageName, version: Version, why: String },
-    /// An administrator took down the same content.
+    /// The same content was withdrawn or blocked by an administrator.
     #[error(
         "this is what {package} {version} was, which an administrator took down{}; publish something \
          else, or appeal with the digest of the archive",
@@ -81,7 +81,7 @@ pub enum RegistryError {
     /// A rate limit was exceeded.
     #[error("{most} {what} in a day are enough; try again tomorrow")]
     TooOften { what: &'static str, most: u64 },
-    /// The account has created too many names.
+    /// The account has created the maximum number of namespaces.
     #[error(
         "{most} namespaces for one account are enough, since each keeps the names that begin with it \
          from everybody else; publish into one of yours, or ask an administrator of the registry"
@@ -165,7 +165,7 @@ fn place(owner_scope: &OwnerScope) -> String {
     if owner_scope.is_for_auditors() { "an auditor".to_owned() } else { format!("`{owner_scope}`") }
 }
 
-/// The namespace as users know it: that of a skill without a namespace is its name.
+/// The name as users know it: for a skill without namespace, without the `_/`.
 fn shown(owner_scope: &OwnerScope) -> &str {
     let scope = owner_scope.as_str();
     scope.strip_prefix("_/").unwrap_or(scope)

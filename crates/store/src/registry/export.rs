@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 use sqlx::AnyConnection;
 
 use super::{
-    KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry, ScanResult,
-    ScanVerdict, SignatureRecord, TakenDownRecord, VersionFacts, VersionRecord,
+    AttestationRecord, KeyRecord, MemberRecord, PackageRecord, PrefixRecord, Record, Registry,
+    ScanResult, ScanVerdict, SignatureRecord, TakenDownRecord, VersionFacts, VersionRecord,
     appeal::{read_setting, setting},
     facts::{read_name, read_tier},
     record::LogRecord,
@@ -20,12 +20,12 @@ use crate::{
 
 const PAGE_SIZE: u64 = 500;
 
-/// An export that is under way. What changes meanwhile is not in it.
+/// A running export. Later changes are not included.
 #[derive(Debug)]
 pub struct Export {
     transaction: WriteTransaction,
     stage: ExportStage,
-    /// After what the next page of the stage begins.
+    /// The key after which the next page of this stage starts.
     text: String,
     number: i64,
 }
@@ -59,7 +59,8 @@ impl ExportStage {
 }
 
 impl Registry<'_> {
-    /// Begins to export everything but the bytes, which lie in the storage under their digests.
+    /// Starts an export of everything except the blobs, which are in the storage under their
+    /// digests.
     pub async fn export(&self) -> Result<Export, StoreError> {
         let begin = match self.database.kind() {
             DatabaseKind::Sqlite => "BEGIN",
@@ -72,7 +73,7 @@ impl Registry<'_> {
 }
 
 impl Export {
-    /// Some more records; none at the end.
+    /// Returns the next page of records; empty at the end.
     pub async fn next_page(&mut self) -> Result<Vec<Record>, StoreError> {
         while self.stage != ExportStage::Done {
             let records = match self.stage {
@@ -160,7 +161,7 @@ impl Export {
         rows.iter().map(member).collect()
     }
 
-    /// All at once: they are few.
+    /// All in one page, because there are few.
     async fn prefixes(&mut self) -> Result<Vec<Record>, StoreError> {
         let rows = sql("SELECT user_id, prefix, added_by, added_at FROM prefix_grants
              WHERE user_id > $1 ORDER BY user_id, prefix")
@@ -180,7 +181,7 @@ impl Export {
     }
 
     async fn keys(&mut self) -> Result<Vec<Record>, StoreError> {
-        // What one holding has is few, so that a page ends with one.
+        // All keys of a holding fit in one page, so that a page can end with a holding.
         let rows = sql("SELECT holding, key_id, public_key, label, account, added_by, added_at,
                 revoked_at, revoked_why, proved_at, displaced_at
              FROM registry_keys WHERE holding IN
@@ -286,13 +287,14 @@ fn read_log_entry(row: &Row) -> Result<LogRecord, StoreError> {
     })
 }
 
-/// Reads the versions of the packages after the first name and up to the second, with signatures
-/// and downloads.
+/// Reads the versions of the packages after the first name and up to the second, with signatures,
+/// signed evaluations and downloads.
 async fn read_versions(
     connection: &mut AnyConnection,
     range: &(String, String),
 ) -> Result<HashMap<String, Vec<VersionRecord>>, StoreError> {
     let mut signatures = read_signatures(&mut *connection, range).await?;
+    let mut attestations = read_attestations(&mut *connection, range).await?;
     let downloads = read_downloads(&mut *connection, range).await?;
     let rows = sql("SELECT package, sort_key, version, claimed, integrity, sha256, size, skill_md,
             facts, verdict, scan, scanned_at, yanked_at, yanked_why, deprecated, withdrawn_at,
@@ -307,6 +309,7 @@ async fn read_versions(
         let mut version = read_version_record(row)?;
         let key = (row.text(0)?, row.bytes(1)?);
         version.signatures = signatures.remove(&key).unwrap_or_default();
+        version.attestations = attestations.remove(&key).unwrap_or_default();
         let key = (key.0, version.version.clone());
         version.downloads = downloads.get(&key).copied().unwrap_or(0);
         versions.entry(key.0).or_default().push(version);
@@ -328,6 +331,34 @@ async fn read_signatures(
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     for row in &rows {
         found.entry((row.text(0)?, row.bytes(1)?)).or_default().push(read_signature(row)?);
+    }
+    Ok(found)
+}
+
+async fn read_attestations(
+    connection: &mut AnyConnection,
+    (after, last): &(String, String),
+) -> Result<HashMap<(String, Vec<u8>), Vec<AttestationRecord>>, StoreError> {
+    let rows = sql("SELECT package, sort_key, digest, key_id, public_key, statement, added_by,
+            added_at, finished_at, removed_at
+         FROM attestations WHERE package > $1 AND package <= $2
+         ORDER BY package, sort_key, added_at, digest")
+    .text(after)
+    .text(last)
+    .all(connection)
+    .await?;
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for row in &rows {
+        found.entry((row.text(0)?, row.bytes(1)?)).or_default().push(AttestationRecord {
+            digest: row.text(2)?,
+            key_id: row.text(3)?,
+            public_key: row.maybe_text(4)?,
+            statement: row.text(5)?,
+            added_by: row.maybe_number(6)?,
+            added_at: row.number(7)?,
+            finished_at: Some(row.number(8)?),
+            removed_at: row.maybe_number(9)?,
+        });
     }
     Ok(found)
 }
@@ -395,6 +426,7 @@ fn read_version_record(row: &Row) -> Result<VersionRecord, StoreError> {
         published_by: row.maybe_number(17)?,
         published_at: row.number(18)?,
         signatures: Vec::new(),
+        attestations: Vec::new(),
         downloads: 0,
     })
 }

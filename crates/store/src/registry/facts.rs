@@ -19,7 +19,6 @@ const MAX_FACTS_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VersionFacts {
-    /// The description.
     pub description: String,
     /// Tags for the search.
     pub tags: Vec<String>,
@@ -39,7 +38,6 @@ pub struct VersionFacts {
     pub permissions: Vec<String>,
     /// The tools that it provides.
     pub tools: Vec<String>,
-    /// Its files.
     pub files: Vec<FileFact>,
     /// Its frontmatter.
     pub manifest: serde_json::Value,
@@ -93,7 +91,6 @@ impl VersionFacts {
     }
 }
 
-/// The verdict of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScanVerdict {
@@ -128,10 +125,8 @@ impl fmt::Display for ScanVerdict {
     }
 }
 
-/// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanResult {
-    /// The verdict.
     pub verdict: ScanVerdict,
     /// The scanner's own report.
     pub report: serde_json::Value,
@@ -142,7 +137,6 @@ pub struct ScanResult {
 pub struct NewSignature {
     /// Whether a publisher or an auditor signed.
     pub signer: Signer,
-    /// The id of the key.
     pub key_id: String,
     /// The signature itself, as clients verify it.
     pub record: String,
@@ -208,22 +202,17 @@ impl SignatureState {
 pub struct Signature {
     /// Whether a publisher or an auditor signed.
     pub signer: Signer,
-    /// The id of the key.
     pub key_id: String,
     /// Whether it counts.
     pub state: SignatureState,
     /// The signature itself.
     pub record: String,
-    /// When it was added.
     pub added_at: Timestamp,
 }
 
-/// One version of a package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackageVersion {
-    /// The package.
     pub package: PackageName,
-    /// The version.
     pub version: Version,
     /// The tier that it claims.
     pub claimed: Option<Tier>,
@@ -247,7 +236,6 @@ pub struct PackageVersion {
     pub deprecated: Option<String>,
     /// The id of the account that published it.
     pub published_by: Option<i64>,
-    /// When it was published.
     pub published_at: Timestamp,
 }
 

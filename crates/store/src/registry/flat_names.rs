@@ -99,7 +99,8 @@ impl RegistryTransaction {
         self.check_no_same_short_name(package, living).await
     }
 
-    /// `select` ends where the namesakes are listed that count.
+    /// `select` is a query that ends with `IN` and gets the ids of packages with the same short
+    /// name.
     async fn check_no_same_short_name(
         &mut self,
         package: &PackageName,
@@ -126,8 +127,8 @@ impl RegistryTransaction {
         })
     }
 
-    /// Whoever has a namespace can name what they publish there as they like: nobody else is there
-    /// first. Namespaces that are older than it are not bound by it.
+    /// Rejects a name if the part before one of its hyphens is a namespace of another owner. A
+    /// namespace that is older than that one is exempt, and so are administrators.
     async fn check_prefix_not_owned_by_others(
         &mut self,
         actor: &Actor,
@@ -149,15 +150,15 @@ impl RegistryTransaction {
             placeholders(3, prefix_namespaces.len())
         );
         let query = sql::built(text).text(own).number(actor.account.unwrap_or_default());
-        let query = prefix_namespaces.iter().fold(query, |query, room| query.text(room));
+        let query = prefix_namespaces.iter().fold(query, |query, namespace| query.text(namespace));
         let Some(row) = query.optional(self.connection()).await? else { return Ok(()) };
-        let room = row.text(0)?;
+        let namespace = row.text(0)?;
         Err(RegistryError::Name {
             name: name.to_owned(),
             message: format!(
-                "other tools know the skills of the namespace `{room}` by names that begin with \
-                 `{room}-`, and it belongs to others; choose another name, or ask one of its owners \
-                 to add you"
+                "other tools know the skills of the namespace `{namespace}` by names that begin \
+                 with `{namespace}-`, and it belongs to others; choose another name, or ask one of \
+                 its owners to add you"
             ),
         })
     }

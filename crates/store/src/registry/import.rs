@@ -53,7 +53,7 @@ pub struct Import<'a> {
     unknown: HashSet<(String, String)>,
     /// The packages that were added.
     added: Vec<String>,
-    /// Log events about namespaces and members.
+    /// Log entries about namespaces and members.
     events: Vec<NewAuditEvent>,
     /// Whether the records contain a log that is imported.
     has_log: bool,
@@ -144,7 +144,7 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Takes the lock under which blobs are swept, or renews one's own.
+    /// Acquires or renews the lease that garbage collection of blobs also needs.
     async fn take_blobs(&self, holder: &str) -> Result<Lease, RegistryError> {
         let lease = self.database.leases().acquire(BLOBS_LEASE, holder, LEASE_DURATION).await?;
         lease.ok_or_else(|| RegistryError::Exists {
@@ -155,25 +155,25 @@ impl<'a> Registry<'a> {
 }
 
 impl Import<'_> {
-    /// Makes accounts for addresses that have none here, so that what people own stays theirs. Each
-    /// gets this hash, of a password that nobody knows, until it is given another one. Those of
-    /// administrators are administrators again. It is refused if an account that is here would get
-    /// what the records say its address owns: anybody may have made it.
+    /// Creates accounts for email addresses that have none here, so that users keep what they own.
+    /// Each new account gets `password_hash`, whose password is unknown, until the user resets it.
+    /// Accounts of administrators become administrators. Fails if an existing account would get
+    /// what the records assign to its address, because anyone could have created that account.
     #[must_use]
     pub fn with_accounts(mut self, password_hash: String) -> Self {
         self.password_hash = Some(password_hash);
         self
     }
 
-    /// Accounts that are here keep their passwords, and get what the records say that they own.
+    /// Accepts existing accounts: they keep their passwords and get what the records assign to
+    /// them.
     #[must_use]
     pub fn keeping_accounts(mut self) -> Self {
         self.before.trusted = true;
         self
     }
 
-    /// Says that the import is still under way. Whoever keeps many bytes between two records calls
-    /// this now and then.
+    /// Renews the lease. Call it regularly if much time passes between two records.
     pub async fn renew(&mut self) -> Result<(), RegistryError> {
         let Some(lease) = &self.lease else { return Ok(()) };
         let now = Timestamp::now();
@@ -187,7 +187,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes a record. Those that others refer to come first, as an export has them.
+    /// Adds a record. Records that others refer to must come first, as in an export.
     pub async fn push(&mut self, record: Record) -> Result<(), RegistryError> {
         let same =
             |other: &Record| std::mem::discriminant(other) == std::mem::discriminant(&record);
@@ -210,7 +210,7 @@ impl Import<'_> {
         Err(RegistryError::AccountsExist { emails })
     }
 
-    /// Makes everything visible at once, or nothing if something is wrong with it.
+    /// Commits the whole import, or nothing if a check fails.
     pub async fn finish(mut self) -> Result<Imported, RegistryError> {
         let complete = self.complete().await;
         let Self { registry, work, lease, done, .. } = self;
@@ -231,12 +231,13 @@ impl Import<'_> {
         self.settle().await?;
         self.renew().await?;
         self.done.seq = self.note_all().await?;
-        // Looked at again: whoever took something down meanwhile had a number before this one.
+        // Check again: a concurrent takedown that committed before this transaction took its log
+        // number is visible now.
         self.check_not_taken_down().await
     }
 
-    /// Gives up. Whoever just drops it leaves the lock, under which no blob is swept, to end by
-    /// itself.
+    /// Cancels the import. If it is only dropped, its lease blocks garbage collection until it
+    /// expires.
     pub async fn cancel(self) -> Result<(), RegistryError> {
         self.work.transaction.rollback().await?;
         match &self.lease {
@@ -260,7 +261,7 @@ impl Import<'_> {
         }
     }
 
-    /// Who has a number here.
+    /// Returns the account id in this database for an id of the records.
     fn account(&self, id: Option<i64>) -> Option<i64> {
         match &self.accounts {
             Some(accounts) => accounts.get(&id?).copied(),
@@ -299,8 +300,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Makes an account that was deleted: it gives the log a number, and nobody else ever gets
-    /// that.
+    /// Creates an account that is already deleted, so that log entries can refer to its id, which
+    /// nobody else will get.
     async fn create_deleted_account(&mut self, email: &str) -> Result<Option<i64>, RegistryError> {
         if !self.fresh || self.password_hash.is_none() {
             return Ok(None);
@@ -316,8 +317,8 @@ impl Import<'_> {
         Ok(Some(row.number(0)?))
     }
 
-    /// Whoever has an account here keeps it as it is: an address alone makes no administrator of
-    /// somebody who knows its password.
+    /// Creates an account. An existing one is never changed: otherwise a backup could make an
+    /// administrator of a user who only registered the same address.
     async fn make_account(
         &mut self,
         email: &str,
@@ -342,7 +343,7 @@ impl Import<'_> {
         Ok(row.map(|row| row.number(0)).transpose()?)
     }
 
-    /// Which of some names a column has.
+    /// Returns which of the names exist in a column.
     async fn existing(
         &mut self,
         select: &str,
@@ -392,7 +393,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Members, keys and prefixes.
+    /// Imports members, keys and prefixes.
     async fn people(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         let holdings: Vec<String> = records
             .iter()
@@ -441,7 +442,8 @@ impl Import<'_> {
         self.before.add_recipient(Some(user));
         super::TeamRole::read(&member.role)?;
         check_owner_scope(&member.owner_scope)?;
-        // Of a package that is owned by itself, the entries of its versions tell whose it is.
+        // Namespaces get a log entry for each member. Packages with their own owners do not need
+        // one: the log entries of their versions name the owner.
         if !member.owner_scope.contains('/') {
             let details = json!({"user_id": user, "role": member.role});
             let owner_scope = OwnerScope::read(member.owner_scope.clone());
@@ -528,7 +530,7 @@ impl Import<'_> {
 }
 
 impl Import<'_> {
-    /// Details with the numbers that people have here.
+    /// Replaces account ids in log details by those of this database.
     fn details(&self, details: &str) -> String {
         let read = serde_json::from_str::<serde_json::Value>(details);
         let Ok(serde_json::Value::Object(mut details)) = read else { return details.to_owned() };
@@ -541,7 +543,7 @@ impl Import<'_> {
     }
 }
 
-/// A name of the auditors', of a namespace, or of a package.
+/// Checks the name of the auditors' scope, of a namespace or of a package.
 fn check_owner_scope(text: &str) -> Result<(), RegistryError> {
     if text == OwnerScope::auditors().as_str() {
         Ok(())
@@ -550,7 +552,7 @@ fn check_owner_scope(text: &str) -> Result<(), RegistryError> {
     }
 }
 
-/// What is read again with every page of the log.
+/// Checks the fields of a log entry that are parsed when the log is read.
 fn check_log(log: &super::LogRecord) -> Result<(), RegistryError> {
     let version = log.version.as_deref().map(str::parse::<Version>).transpose();
     let details = serde_json::from_str::<serde_json::Value>(&log.details);

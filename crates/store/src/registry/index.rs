@@ -55,7 +55,6 @@ impl VersionEntry {
 pub struct IndexLine {
     /// The name of the package.
     pub name: String,
-    /// The version.
     pub version: String,
     /// The hash that lockfiles pin.
     pub integrity: String,
@@ -95,6 +94,14 @@ pub struct IndexLine {
     /// The deprecation message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deprecated: Option<String>,
+    /// The number of its signed evaluations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attestations: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The index line of a withdrawn version, so that users who installed it can be warned. It has no
@@ -103,7 +110,6 @@ pub struct IndexLine {
 pub struct TakenDownLine {
     /// The name of the package.
     pub name: String,
-    /// The version.
     pub version: String,
     /// Always true.
     pub withdrawn: bool,
@@ -112,7 +118,6 @@ pub struct TakenDownLine {
     pub withdrawn_reason: Option<String>,
 }
 
-/// A version that was withdrawn.
 #[derive(Clone, Debug)]
 pub(super) struct WithdrawnVersion {
     pub(super) version: Version,
@@ -140,11 +145,12 @@ pub(super) struct LiveVersion {
     pub(super) yanked: bool,
     pub(super) yanked_why: Option<String>,
     pub(super) deprecated: Option<String>,
+    pub(super) attestations: u64,
 }
 
 impl LiveVersion {
     /// Reads the columns `version, entry, claimed, attested, yanked_at, deprecated, verdict,
-    /// yanked_why`, and the report of a scan that blocks. A blocked version is treated as yanked,
+    /// yanked_why`, the report of a scan that blocks, and the number of signed evaluations. A blocked version is treated as yanked,
     /// so that new installs skip it.
     fn read(row: &Row) -> Result<Self, StoreError> {
         let entry = row.text(1)?;
@@ -163,6 +169,7 @@ impl LiveVersion {
             // The reason of the block takes precedence over the publisher's own reason.
             yanked_why: report.as_ref().filter(|_| blocked).and_then(why_blocked).or(said),
             deprecated: row.maybe_text(5)?,
+            attestations: row.count(9)?,
         })
     }
 
@@ -189,6 +196,7 @@ impl LiveVersion {
             yanked: self.yanked,
             yanked_reason: self.yanked_why.clone(),
             deprecated: self.deprecated.as_deref().or(deprecated).map(ToOwned::to_owned),
+            attestations: self.attestations,
         }
     }
 }
@@ -244,7 +252,10 @@ async fn live_versions(
     id: &str,
 ) -> Result<Vec<LiveVersion>, StoreError> {
     let rows = sql("SELECT version, entry, claimed, attested, yanked_at, deprecated, verdict,
-            yanked_why, CASE WHEN verdict = 'block' THEN scan END
+            yanked_why, CASE WHEN verdict = 'block' THEN scan END,
+            (SELECT COUNT(*) FROM attestations a
+             WHERE a.package = versions.package AND a.sort_key = versions.sort_key
+                AND a.removed_at IS NULL)
          FROM versions
          WHERE package = $1 AND withdrawn_at IS NULL ORDER BY sort_key DESC")
     .text(id)
@@ -356,7 +367,10 @@ async fn rebuild_batch(mut work: RegistryTransaction) -> Result<(), StoreError> 
 }
 
 /// Updates only the index text of a package, not its change time.
-async fn rebuild_text(work: &mut RegistryTransaction, id: &str) -> Result<(), StoreError> {
+pub(super) async fn rebuild_text(
+    work: &mut RegistryTransaction,
+    id: &str,
+) -> Result<(), StoreError> {
     let row = work.locking("SELECT deprecated FROM packages WHERE id = $1", RowLock::Alone);
     let Some(row) = row.text(id).optional(work.connection()).await? else { return Ok(()) };
     let versions = live_versions(work.connection(), id).await?;
@@ -429,6 +443,7 @@ mod tests {
             yanked,
             yanked_why: yanked.then(|| "it leaks".to_owned()),
             deprecated: None,
+            attestations: 0,
         }
     }
 
@@ -448,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_each_version() {
+    fn index_has_one_line_per_version() {
         let versions = [live("2.0.0", true), live("1.0.0", false)];
         let package: PackageName = "acme/tool".parse().unwrap();
         let (text, tag) = index_text(&package, &versions, &[], None);

@@ -17,41 +17,36 @@ use crate::{
 
 const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// A key that is to be registered. Whoever hands it over has checked that it is one.
+/// A key to register. The caller has checked that the public key is valid.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// What it signs for; [`OwnerScope::auditors`] for those of the registry's auditors.
+    /// The namespace or package that it signs for; [`OwnerScope::auditors`] for auditors' keys.
     pub owner_scope: &'a OwnerScope,
-    /// Identifies it.
     pub key_id: &'a str,
-    /// Its public half.
     pub public_key: &'a str,
-    /// What its owners call it.
+    /// The label that its owners chose.
     pub label: &'a str,
-    /// The account of the auditor who uses it, who may then add signatures.
+    /// For an auditor's key: the account of the auditor, who may then add signatures.
     pub account: Option<i64>,
-    /// Whether who registers it has shown that they have its secret half.
+    /// Whether the actor proved possession of the private key.
     pub proved: bool,
 }
 
-/// A key that is or was registered.
+/// A registered or revoked key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryKey {
-    /// What it signs for.
+    /// The namespace or package that it signs for.
     pub owner_scope: OwnerScope,
-    /// Identifies it.
     pub key_id: String,
-    /// Its public half.
     pub public_key: String,
-    /// What its owners call it.
+    /// The label that its owners chose.
     pub label: String,
     /// The account of the auditor who uses it.
     pub account: Option<i64>,
-    /// When it was registered.
     pub added_at: Timestamp,
-    /// When it was revoked, and why.
+    /// When and why it was revoked.
     pub revoked: Option<(Timestamp, String)>,
-    /// Whether its owner has shown that they have its secret half.
+    /// Whether its owner proved possession of the private key.
     pub proved: bool,
 }
 
@@ -71,7 +66,6 @@ fn key(row: &Row) -> Result<RegistryKey, StoreError> {
     })
 }
 
-/// What a key is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyState {
     Active,
@@ -80,7 +74,7 @@ pub(super) enum KeyState {
 }
 
 impl KeyState {
-    /// What a signature by it is worth.
+    /// Returns the state of a signature made with the key.
     pub(super) fn signature(self) -> SignatureState {
         match self {
             Self::Active => SignatureState::Active,
@@ -90,12 +84,13 @@ impl KeyState {
     }
 }
 
-/// How a key ends.
+/// Why a key is revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RevocationKind<'a> {
-    /// For good: somebody says why.
+    /// Permanently, for this reason.
     Revoked(&'a str),
-    /// For those who only had its public half, until they show that they have the other one.
+    /// Because another owner proved possession of the private key. A later proof by this owner
+    /// restores the key.
     Displaced,
 }
 
@@ -124,9 +119,9 @@ impl RegistryTransaction {
         })
     }
 
-    /// Notes of a key that is registered that who registers it again has shown that they have it;
-    /// false if nothing is new. One that ended because somebody else had shown it is good again:
-    /// several people may have one key.
+    /// Records that the actor proved possession of a registered key; returns false if nothing
+    /// changed. If the key was displaced by the proof of another owner, it becomes active again,
+    /// because several owners may have the same key.
     async fn record_proof(
         &mut self,
         new: &NewKey<'_>,
@@ -147,7 +142,7 @@ impl RegistryTransaction {
         Ok(proved == 1)
     }
 
-    /// Whether it ended because somebody else showed that it is theirs.
+    /// Whether the key was displaced by the proof of another owner.
     async fn is_displaced(
         &mut self,
         owner_scope: &OwnerScope,
@@ -162,7 +157,7 @@ impl RegistryTransaction {
         Ok(row.is_some())
     }
 
-    /// Revokes a key, and lowers what it signed.
+    /// Revokes a key and lowers the tiers of the versions that it signed.
     async fn revoke(
         &mut self,
         (owner_scope, key_id): (&OwnerScope, &str),
@@ -198,7 +193,7 @@ impl RegistryTransaction {
 }
 
 impl Registry<'_> {
-    /// Registers a key. One that was revoked stays so.
+    /// Registers a key. A revoked key stays revoked.
     pub async fn add_key(&self, actor: &Actor, new: NewKey<'_>) -> Result<(), RegistryError> {
         actor.check_right(Right::Own, Some(new.owner_scope))?;
         let (mut work, now) = (self.begin().await?, Timestamp::now());
@@ -242,13 +237,13 @@ impl Registry<'_> {
         let key = (new.owner_scope, new.key_id);
         events.extend(work.count_earlier_signatures(actor, key, now).await?);
         note(work.connection(), actor, now, events).await?;
-        // Looked at last: whoever registers the same key elsewhere at once waits for the number
-        // above.
+        // Check last: a concurrent registration of the same key waits for the log number that this
+        // transaction holds, and then finds the key taken.
         check_key_is_free(work.connection(), actor, &new).await?;
         Ok(work.commit().await?)
     }
 
-    /// The keys of a holding, also those that were revoked, oldest first.
+    /// Returns the keys of a holding, including revoked ones, oldest first.
     pub async fn keys(&self, owner_scope: &OwnerScope) -> Result<Vec<RegistryKey>, StoreError> {
         let rows = sql("SELECT holding, key_id, public_key, label, account, added_at, revoked_at,
                 revoked_why, proved_at
@@ -259,8 +254,8 @@ impl Registry<'_> {
         rows.iter().map(key).collect()
     }
 
-    /// Revokes a key for good, and lowers every version that it vouched for, all at once. Returns
-    /// how many versions it had signed.
+    /// Revokes a key permanently, and lowers the tier of every version that it signed, in one
+    /// transaction. Returns the number of versions.
     pub async fn revoke_key(
         &self,
         actor: &Actor,
@@ -273,7 +268,7 @@ impl Registry<'_> {
         check_may_manage_keys(work.connection(), actor, owner_scope).await?;
         match work.key_state(owner_scope, key_id, RowLock::Alone).await? {
             KeyState::Active => {}
-            // Who showed it again would have it again.
+            // A displaced key is revoked permanently now; otherwise a new proof would restore it.
             KeyState::Revoked if work.is_displaced(owner_scope, key_id).await? => {}
             KeyState::Revoked => return Ok(0),
             KeyState::Unknown => {
@@ -300,8 +295,8 @@ async fn check_may_manage_keys(
     check_role(connection, actor, owner_scope, TeamRole::Owner).await
 }
 
-/// The holdings for which somebody registered a key who never showed that they have it, if who
-/// registers it now has.
+/// Returns the holdings whose registration of the same key is displaced: nobody there proved
+/// possession, but the actor has.
 async fn find_displaced_owners(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -328,10 +323,11 @@ async fn find_displaced_owners(
     Ok(displaced)
 }
 
-/// Refuses a key that others have registered: what they signed would count as signed for this
-/// holding. Whoever shows that they have it has it, and among those who do not, the first; an
-/// administrator who finds that it was the wrong one revokes it there, and registers it here.
-/// Auditors and publishers never share one, or nobody could tell for whom it signs.
+/// Rejects a key that another owner has registered, because signatures made for one would count for
+/// the other. Proof of possession beats a registration without proof; without proof, the first
+/// registration wins. An administrator can correct that by revoking the key there and registering
+/// it here. Auditors and publishers never share a key, because a signature does not say for whom it
+/// was made.
 async fn check_key_is_free(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -362,7 +358,7 @@ async fn check_key_is_free(
     Ok(())
 }
 
-/// Whether somebody is an owner of a holding by themselves, not because they are an administrator.
+/// Whether the account is an owner of a holding. The rights of administrators do not count.
 pub(super) async fn is_owner(
     connection: &mut AnyConnection,
     actor: &Actor,
@@ -378,7 +374,7 @@ pub(super) async fn is_owner(
     Ok(row.is_some())
 }
 
-/// Whether a key of the auditors is somebody's.
+/// Whether a key of the auditors belongs to an account.
 pub(super) async fn may_audit(
     connection: &mut AnyConnection,
     actor: &Actor,

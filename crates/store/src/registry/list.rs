@@ -1,5 +1,6 @@
-//! Packages page by page. A page goes on after the last one's last name, so that what is published
-//! meanwhile neither repeats nor hides anything, and the thousandth page is as fast as the first.
+//! Lists packages page by page. Each page continues after the last name of the previous one, so
+//! that concurrent changes neither repeat nor hide a package, and late pages are as fast as early
+//! ones.
 
 use std::{fmt, str::FromStr};
 
@@ -15,38 +16,30 @@ use crate::{
     sql::{Row, SqlBuilder, Value, damaged},
 };
 
-/// The columns of [`summary`].
+/// The columns that [`summary`] reads.
 pub(super) const SUMMARY: &str = "p.id, p.latest, p.tier, p.description, p.author, p.license,
     p.homepage, p.repository, p.tags, p.deprecated, p.updated_at";
 
-/// The most that one page has.
 const MAX_PAGE_SIZE: u64 = 1000;
 
-/// A package, as lists show it: what its latest version says.
+/// A package in a list; the metadata comes from its latest version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Which package.
     pub package: PackageName,
-    /// The highest release that was not yanked, or pre-release if there is no release. Lists leave
-    /// packages out that have none.
+    /// The highest release that is not yanked, or the highest pre-release if there is no release.
+    /// Lists leave out packages without one.
     pub latest: Option<Version>,
-    /// The tier that the latest version earned.
+    /// The tier that scan and signatures of the latest version attest.
     pub attested: Tier,
-    /// What it does.
     pub description: String,
-    /// Who wrote it.
     pub author: Option<String>,
-    /// Its licence.
     pub license: Option<String>,
-    /// Where it is described.
     pub homepage: Option<String>,
-    /// Where its source is.
     pub repository: Option<String>,
-    /// What it is found by, sorted.
+    /// The tags for the search, sorted.
     pub tags: Vec<String>,
-    /// What its users should know.
+    /// The deprecation message.
     pub deprecated: Option<String>,
-    /// When it last changed.
     pub updated_at: Timestamp,
 }
 
@@ -68,54 +61,52 @@ pub(super) fn summary(row: &Row) -> Result<Summary, StoreError> {
     })
 }
 
-/// Which packages are wanted: those for which all of it holds.
+/// A filter for packages; all conditions must match.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Those of a namespace.
     pub namespace: Option<Namespace>,
-    /// Those that have a tag.
     pub tag: Option<String>,
-    /// Those whose latest version earned a tier.
+    /// The tier of the latest version.
     pub tier: Option<Tier>,
-    /// Those of an author.
     pub author: Option<String>,
-    /// Those of which every version was yanked.
+    /// Whether packages without an installable version are included.
     pub yanked: Yanked,
 }
 
-/// What becomes of packages that have no version but yanked ones.
+/// What happens to packages whose versions are all yanked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Yanked {
-    /// They are left out: nobody could choose them.
+    /// They are left out, because no new install can choose them.
     #[default]
     Without,
-    /// They are there, too: whoever has such a version in a lock can have it.
+    /// They are included, because a lockfile may pin one of their versions.
     With,
 }
 
-/// In which order.
+/// The order of the packages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By namespace and name.
     #[default]
     Name,
-    /// Those that changed longest ago first, since a time: one that changes while somebody reads
-    /// comes again at the end, so that nothing is missed.
+    /// Least recently changed first. A package that changes during paging appears again at the end,
+    /// so that no change is missed.
     Updated {
-        /// What changed earlier is left out.
+        /// Packages that changed before this time are left out.
         since: Option<Timestamp>,
     },
-    /// Those that changed last first, since a time.
+    /// Most recently changed first.
     Recent {
-        /// What changed earlier is left out.
+        /// Packages that changed before this time are left out.
         since: Option<Timestamp>,
     },
 }
 
-/// Where a page goes on. As text it holds nothing but letters, digits and `_ . / -`.
+/// The position where the next page starts. Its text form contains only letters, digits and `_ . /
+/// -`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// None in the order of names.
+    /// `None` in the order of names.
     time: Option<Timestamp>,
     package: PackageName,
 }
@@ -150,17 +141,16 @@ fn invalid_cursor() -> RegistryError {
     RegistryError::Invalid { what: "the cursor", message }
 }
 
-/// Some packages, and where to go on.
+/// A page of packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The packages.
     pub items: Vec<Summary>,
-    /// Where the next page begins; none if there is no more.
+    /// Where the next page starts; `None` on the last page.
     pub next: Option<Cursor>,
 }
 
 impl Registry<'_> {
-    /// A page of packages that have a version which can be chosen, at most `limit`.
+    /// Returns a page of at most `limit` packages.
     pub async fn list(
         &self,
         filter: &Filter,
@@ -193,12 +183,12 @@ fn query(
     if filter.tag.is_some() {
         query.push(" JOIN package_tags t ON t.package = p.id");
     }
-    // Who withdrew everything left an empty index, and nothing that anybody could have.
+    // A package whose versions are all withdrawn has an empty index and is never listed.
     query.push(match filter.yanked {
         Yanked::Without => " WHERE p.latest IS NOT NULL",
         Yanked::With => " WHERE p.index_text <> ''",
     });
-    // With a tag, names and times are those of the index of tags.
+    // With a tag, compare the columns of `package_tags`, so that its index is used.
     let (id, time) = match filter.tag {
         Some(_) => ("t.package", "t.updated_at"),
         None => ("p.id", "p.updated_at"),
@@ -231,8 +221,8 @@ fn query(
     Ok(query)
 }
 
-/// Leaves names out. With a tag both tables are told: PostgreSQL does not see that what holds for
-/// the one holds for the other, and would read the other from its beginning.
+/// Adds a condition on the package name, with a tag for both tables: PostgreSQL does not infer it
+/// through the join, and would scan the other table from its start.
 fn bound(query: &mut SqlBuilder, filter: &Filter, sign: &str, name: &str) {
     query.and(&format!("p.id {sign}"), Value::Text(name.to_owned()));
     if filter.tag.is_some() {
@@ -240,7 +230,7 @@ fn bound(query: &mut SqlBuilder, filter: &Filter, sign: &str, name: &str) {
     }
 }
 
-/// What a filter asks for.
+/// Adds the conditions of a filter.
 fn conditions(query: &mut SqlBuilder, filter: &Filter) {
     if let Some(tag) = &filter.tag {
         query.and("t.tag =", Value::Text(tag.clone()));
@@ -253,7 +243,7 @@ fn conditions(query: &mut SqlBuilder, filter: &Filter) {
     }
     if let Some(namespace) = &filter.namespace {
         bound(query, filter, ">=", &format!("{namespace}/"));
-        // The sign after the slash.
+        // `0` is the character after `/`, so this is the end of the names in the namespace.
         bound(query, filter, "<", &format!("{namespace}0"));
     }
 }
@@ -263,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_as_text() {
+    fn cursor_text_round_trip() {
         for text in ["_/web-search", "acme/tool", "1763197200000001.acme/tool", "-5._/x"] {
             assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
         }
@@ -273,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_belongs_to_its_order() {
+    fn cursor_of_another_order_is_rejected() {
         let [name, time]: [Cursor; 2] =
             ["_/web-search", "17._/x"].map(|text| text.parse().unwrap());
         let query = |order, cursor| query(&Filter::default(), order, Some(cursor), 10);

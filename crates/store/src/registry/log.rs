@@ -86,6 +86,10 @@ acts! {
     Reviewed = "reviewed",
     /// A review was removed, by its account or by an administrator.
     ReviewRemoved = "review_removed",
+    /// An account added a signed evaluation of a version.
+    Attested = "attested",
+    /// A signed evaluation was removed, by its account or by an administrator.
+    AttestationRemoved = "attestation_removed",
     /// An administrator allowed bytes that a scan blocks.
     Cleared = "cleared",
     /// The permission for blocked bytes was revoked.
@@ -280,8 +284,8 @@ impl Registry<'_> {
         sql("SELECT seq FROM registry_counter WHERE id = 1").one(self.reader()).await?.count(0)
     }
 
-    /// The changes after a number, in their order, at most `limit`. None is ever added before one
-    /// that was seen: whoever goes on from the last number misses nothing.
+    /// Returns at most `limit` changes after a number, in order. No entry ever appears before one
+    /// that was returned, so a mirror that continues from the last number misses nothing.
     pub async fn changes(&self, after: u64, limit: u64) -> Result<Vec<RegistryChange>, StoreError> {
         let rows = sql("SELECT seq, act, package, version FROM registry_log
              WHERE seq > $1 ORDER BY seq LIMIT $2")

@@ -1,23 +1,23 @@
 //! Rejects namespaces whose names look like existing ones.
 //!
-//! Names are ASCII, so few signs can be mistaken for others. Whoever reads `acrne/deploy` and
-//! thinks of `acme` would run what somebody else wrote.
+//! A user who reads `acrne/deploy` and thinks of `acme` would run code of somebody else. Names are
+//! ASCII, so only few characters can be confused.
 
 use super::{Actor, Namespace, RegistryError, RegistryTransaction};
 use crate::{DatabaseKind, sql};
 
-/// How a name looks, as the index `namespaces_by_look` has it.
+/// Replaces similar characters in a name; the same expression as in the index `namespaces_by_look`.
 const FOLDED_NAME_SQL: &str = "replace(replace(replace(replace(replace(name, '0', 'o'), '1', 'l'), 'i', 'l'), \
     'rn', 'm'), 'vv', 'w')";
 
-/// The same for a name that is not in the database.
+/// The same replacement in Rust.
 fn look(name: &str) -> String {
     name.replace('0', "o").replace(['1', 'i'], "l").replace("rn", "m").replace("vv", "w")
 }
 
 impl RegistryTransaction {
-    /// Refuses a new namespace that looks like one of others. An administrator may make it, and
-    /// hand it over.
+    /// Rejects a new namespace that looks like one of another owner. Administrators can create it
+    /// and transfer it.
     pub(super) async fn check_no_look_alike(
         &mut self,
         actor: &Actor,
@@ -37,7 +37,7 @@ impl RegistryTransaction {
             return Err(refused(shared));
         }
         if self.kind == DatabaseKind::Postgres {
-            // Of two who come at once, the second sees the first.
+            // The advisory lock makes the second of two concurrent requests see the first.
             sql::sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry look {look}"))
                 .run(self.connection())

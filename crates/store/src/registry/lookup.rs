@@ -13,38 +13,38 @@ use crate::{
     sql::{Row, among, built, sql},
 };
 
-/// Versions with the same bytes that are looked at.
+/// Maximum versions with the same bytes that are checked.
 const MAX_SAME_DIGEST: u64 = 1000;
-/// The most packages that are read at once.
+/// Maximum packages per query.
 const MAX_NAMES_PER_QUERY: usize = 500;
 
 /// The columns of [`SearchablePackage`] after those of its summary.
 const SEARCHABLE_COLUMNS: &str = "v.facts,
-    (SELECT CAST(SUM(d.number) AS BIGINT) FROM downloads d WHERE d.package = p.id)";
-/// Where they are.
+    (SELECT CAST(SUM(d.number) AS BIGINT) FROM downloads d WHERE d.package = p.id),
+    (SELECT COUNT(*) FROM attestations a
+     WHERE a.package = v.package AND a.sort_key = v.sort_key AND a.removed_at IS NULL)";
 const LATEST_VERSIONS: &str =
     "FROM packages p JOIN versions v ON v.package = p.id AND v.version = p.latest";
 
-/// The version whose artefact has an address.
+/// The version that an archive belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artefact {
-    /// Of which package.
     pub package: PackageName,
-    /// Which version.
     pub version: Version,
     /// In bytes.
     pub size: u64,
 }
 
-/// A package with what it is searched by.
+/// A package with the data for the search index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchablePackage {
-    /// What lists show.
     pub summary: Summary,
-    /// What the files of its latest version say.
+    /// The metadata of its latest version.
     pub facts: VersionFacts,
-    /// How often all its versions were downloaded.
+    /// Downloads of all its versions.
     pub downloads: u64,
+    /// Whether its latest version has a signed evaluation.
+    pub evaluated: bool,
 }
 
 fn searchable_packages(row: &Row) -> Result<SearchablePackage, StoreError> {
@@ -53,11 +53,13 @@ fn searchable_packages(row: &Row) -> Result<SearchablePackage, StoreError> {
         summary: summary(row)?,
         facts: VersionFacts::read(&row.text(11)?)?,
         downloads: downloads.unwrap_or_default(),
+        evaluated: row.count(13)? > 0,
     })
 }
 
 impl Registry<'_> {
-    /// A version of a text in `anon` whose bytes have a digest, unless it was withdrawn.
+    /// Returns the version of an `anon` package whose SKILL.md has a digest, unless it was
+    /// withdrawn.
     pub async fn anonymous_text(
         &self,
         sha256: &str,
@@ -65,7 +67,7 @@ impl Registry<'_> {
         if !is_digest(sha256) {
             return Ok(None);
         }
-        // `0` comes after `/`, so this is every id that begins with the namespace.
+        // `0` is the character after `/`, so this range contains all ids in the namespace.
         let row = sql("SELECT package, version FROM versions
              WHERE package > 'anon/' AND package < 'anon0' AND skill_md = $1
                 AND withdrawn_at IS NULL AND yanked_at IS NULL
@@ -76,8 +78,8 @@ impl Registry<'_> {
         row.map(|row| Ok((read_name(&row.text(0)?)?, read_version(&row.text(1)?)?))).transpose()
     }
 
-    /// The version whose artefact has a digest and is called so, unless it was withdrawn. Several
-    /// may have the same bytes.
+    /// Finds the version of an archive by digest and file name, unless it was withdrawn. Several
+    /// versions may have the same bytes.
     pub async fn artefact(
         &self,
         sha256: &str,
@@ -105,7 +107,8 @@ impl Registry<'_> {
         Ok(None)
     }
 
-    /// What some packages are searched by. Those that have no version to choose are left out.
+    /// Returns the search data of some packages. Packages without an installable version are left
+    /// out.
     pub async fn searchable_packages(
         &self,
         packages: &[PackageName],
@@ -122,13 +125,14 @@ impl Registry<'_> {
         Ok(found)
     }
 
-    /// What all packages after a name are searched by, in the order of names, at most `limit`.
+    /// Returns the search data of at most `limit` packages after a name, sorted by name.
     pub async fn all_searchable_packages(
         &self,
         after: Option<&PackageName>,
         limit: u64,
     ) -> Result<Vec<SearchablePackage>, StoreError> {
-        // Said of both: PostgreSQL reads all versions from the first on otherwise.
+        // The condition is on both tables: otherwise PostgreSQL would scan all versions from the
+        // start.
         let rows = built(format!(
             "SELECT {SUMMARY}, {SEARCHABLE_COLUMNS} {LATEST_VERSIONS}
              WHERE p.id > $1 AND v.package > $1 ORDER BY p.id LIMIT $2"

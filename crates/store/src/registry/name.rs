@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn with_and_without_a_namespace() {
+    fn package_names_with_and_without_namespace() {
         for (text, id, shown, owner_scope) in [
             ("web-search", "_/web-search", "web-search", "_/web-search"),
             ("_/web-search", "_/web-search", "web-search", "_/web-search"),

@@ -173,7 +173,7 @@ impl RegistryTransaction {
             return Ok(());
         }
         if self.kind == DatabaseKind::Postgres {
-            // The lock makes the second of two concurrent requests see the first.
+            // The advisory lock makes the second of two concurrent requests see the first.
             sql("SELECT 1 FROM pg_advisory_xact_lock(hashtext($1))")
                 .text(&format!("registry names of {account}"))
                 .run(self.connection())

@@ -59,9 +59,10 @@ pub struct Published {
 }
 
 impl Registry<'_> {
-    /// Publishes a version completely or not at all. If several actors publish the same version at
-    /// once, one succeeds; the others get an error that it exists. The first actor who publishes in
-    /// a free namespace, or who publishes a new package in a shared namespace, becomes its owner.
+    /// Publishes a version completely or not at all. If several actors publish the same version
+    /// concurrently, one succeeds; the others get an error that it exists. The first actor who
+    /// publishes in a free namespace, or who publishes a new package in a shared namespace, becomes
+    /// its owner.
     pub async fn publish(
         &self,
         actor: &Actor,

@@ -21,7 +21,6 @@ const MAX_NAMES_PER_QUERY: usize = 500;
 /// The index of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexText {
-    /// The package.
     pub package: PackageName,
     /// A line of JSON for each version, the highest first: an [`super::IndexLine`].
     pub text: String,
@@ -45,9 +44,7 @@ pub struct Package {
 /// A version, as the list of its package shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionSummary {
-    /// The version.
     pub version: Version,
-    /// When it was published.
     pub published_at: Timestamp,
     /// The id of the account that published it.
     pub published_by: Option<i64>,

@@ -27,13 +27,10 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         deleted: bool,
     },
-    /// A namespace.
     Namespace {
-        /// Its name.
         name: String,
         /// The account that created it.
         created_by: Option<i64>,
-        /// When it was created.
         created_at: i64,
     },
     /// A member of a team.
@@ -70,7 +67,6 @@ pub struct MemberRecord {
     pub role: String,
     /// The account that added the member.
     pub added_by: Option<i64>,
-    /// When it was added.
     pub added_at: i64,
 }
 
@@ -79,11 +75,9 @@ pub struct MemberRecord {
 pub struct PrefixRecord {
     /// The account that may use the prefix.
     pub user_id: i64,
-    /// The prefix.
     pub prefix: String,
     /// The account that granted it.
     pub added_by: Option<i64>,
-    /// When it was added.
     pub added_at: i64,
 }
 
@@ -93,9 +87,7 @@ pub struct KeyRecord {
     /// The namespace or package that it signs for; `*` for auditors.
     #[serde(rename = "holding")]
     pub owner_scope: String,
-    /// The id of the key.
     pub key_id: String,
-    /// The public key.
     pub public_key: String,
     /// The label that its owners chose.
     pub label: String,
@@ -103,9 +95,7 @@ pub struct KeyRecord {
     pub account: Option<i64>,
     /// The account that added it.
     pub added_by: Option<i64>,
-    /// When it was added.
     pub added_at: i64,
-    /// When it was revoked.
     pub revoked_at: Option<i64>,
     /// The reason for the revocation.
     pub revoked_why: Option<String>,
@@ -121,11 +111,9 @@ pub struct KeyRecord {
 /// A package with its versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackageRecord {
-    /// Its name.
     pub name: PackageName,
     /// The account that created it.
     pub created_by: Option<i64>,
-    /// When it was created.
     pub created_at: i64,
     /// When it last changed.
     pub updated_at: i64,
@@ -135,11 +123,9 @@ pub struct PackageRecord {
     pub versions: Vec<VersionRecord>,
 }
 
-/// A version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VersionRecord {
-    /// The version.
     pub version: String,
     /// The tier that it claims.
     pub claimed: Option<String>,
@@ -157,7 +143,6 @@ pub struct VersionRecord {
     pub scan: Option<ScanResult>,
     /// When it was last scanned.
     pub scanned_at: Option<i64>,
-    /// When it was yanked.
     pub yanked_at: Option<i64>,
     /// The reason for the yank.
     pub yanked_why: Option<String>,
@@ -172,10 +157,11 @@ pub struct VersionRecord {
     pub taken_down: Option<TakenDownRecord>,
     /// The account that published it.
     pub published_by: Option<i64>,
-    /// When it was published.
     pub published_at: i64,
-    /// Its signatures.
     pub signatures: Vec<SignatureRecord>,
+    /// Its signed evaluations. Missing in older backups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attestations: Vec<AttestationRecord>,
     /// How often it was downloaded.
     pub downloads: u64,
 }
@@ -191,13 +177,11 @@ pub struct TakenDownRecord {
     pub integrity: Option<String>,
 }
 
-/// A signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignatureRecord {
     /// The namespace or package that its key signs for; `*` for auditors.
     #[serde(rename = "holding")]
     pub owner_scope: String,
-    /// The id of the key.
     pub key_id: String,
     /// `active`, `unknown` or `revoked`.
     pub state: String,
@@ -205,8 +189,31 @@ pub struct SignatureRecord {
     pub record: String,
     /// The account that added it.
     pub added_by: Option<i64>,
+    pub added_at: i64,
+}
+
+/// A signed evaluation of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttestationRecord {
+    /// Identifies the key and the signed statement.
+    pub digest: String,
+    /// The id of the key that signed it.
+    pub key_id: String,
+    /// The key, if the statement does not contain it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<String>,
+    /// The signed statement; empty if it was removed.
+    pub statement: String,
+    /// The account that added it.
+    pub added_by: Option<i64>,
     /// When it was added.
     pub added_at: i64,
+    /// When the evaluation ended; missing in older backups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<i64>,
+    /// When it was removed. It must not be added again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_at: Option<i64>,
 }
 
 /// An entry of the audit log.
@@ -214,7 +221,6 @@ pub struct SignatureRecord {
 pub struct LogRecord {
     /// The sequence number.
     pub seq: i64,
-    /// When it was done.
     pub done_at: i64,
     /// The account that made the change.
     pub account: Option<i64>,

@@ -18,18 +18,18 @@ use crate::{
     sql::{Row, sql},
 };
 
-/// Reviews that one account may write in a day.
+/// Maximum reviews of one account per day.
 const MAX_REVIEWS_PER_DAY: u64 = 50;
-/// Requests for an audit of one account in a day.
+/// Maximum audit requests of one account per day.
 const MAX_AUDIT_REQUESTS_PER_DAY: u64 = 20;
 const DAY: std::time::Duration = std::time::Duration::from_hours(24);
-/// The most reviews of one page.
+/// Maximum reviews per page.
 const MAX_PAGE_SIZE: u64 = 100;
 
 /// The best rating; the worst is 1.
 pub const MAX_RATING: u8 = 5;
 
-/// What a user thinks of a package.
+/// A user's review of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
     /// The account of the user.
@@ -38,13 +38,12 @@ pub struct Review {
     pub rating: u8,
     /// May be empty.
     pub message: String,
-    /// The version that the user has.
+    /// The version that the user reviewed.
     pub version: Option<Version>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A review as a user writes it.
 #[derive(Clone, Debug)]
 pub struct NewReview<'a> {
     pub rating: u8,
@@ -52,17 +51,17 @@ pub struct NewReview<'a> {
     pub version: Option<&'a Version>,
 }
 
-/// How a package, or all packages of a publisher, are rated.
+/// The rating of a package, or of all packages of a publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rating {
-    /// How many reviews there are.
+    /// Number of reviews.
     pub count: u64,
-    /// How many reviews gave 1, 2, 3, 4 and 5.
+    /// Number of reviews with 1, 2, 3, 4 and 5 points.
     pub by_rating: [u64; MAX_RATING as usize],
 }
 
 impl Rating {
-    /// The mean; none without reviews.
+    /// Returns the mean; `None` without reviews.
     #[expect(clippy::cast_precision_loss, reason = "counts of reviews are small")]
     pub fn average(&self) -> Option<f64> {
         let sum: u64 = (1..).zip(self.by_rating).map(|(rating, count)| rating * count).sum();
@@ -70,24 +69,24 @@ impl Rating {
     }
 }
 
-/// A publisher, as its page shows it.
+/// The public profile of a publisher.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publisher {
     pub namespace: Namespace,
     pub created_at: Timestamp,
-    /// Packages that have a version that was not yanked.
+    /// Packages with at least one version that is not yanked.
     pub packages: u64,
-    /// How many of them are of the tier `community` or above.
+    /// How many of them have at least the tier `community`.
     pub signed_packages: u64,
-    /// How many of them are of the tier `verified`.
+    /// How many of them have the tier `verified`.
     pub verified_packages: u64,
     pub downloads: u64,
     pub rating: Rating,
 }
 
 impl Publisher {
-    /// From 0 to 100: 40 for signed skills, 30 for good ratings (in full from ten of them on), 30
-    /// for downloads (in full from ten thousand on).
+    /// Returns a score from 0 to 100: 40 for signed skills, 30 for good ratings (in full from ten
+    /// reviews on), 30 for downloads (in full from ten thousand on).
     #[expect(clippy::cast_precision_loss, reason = "only the order of magnitude counts")]
     #[expect(
         clippy::cast_possible_truncation,
@@ -128,8 +127,7 @@ fn rating(rows: &[Row]) -> Result<Rating, StoreError> {
 }
 
 impl Registry<'_> {
-    /// Writes the review of an account, or replaces it. Those who publish a package cannot review
-    /// it.
+    /// Writes or replaces the review of an account. Publishers of a package cannot review it.
     pub async fn set_review(
         &self,
         actor: &Actor,
@@ -177,8 +175,8 @@ impl Registry<'_> {
         Ok(stored)
     }
 
-    /// Removes a review: your own, or as an administrator that of another account. False if there
-    /// is none.
+    /// Removes a review: the account's own, or as an administrator that of another account. Returns
+    /// false if there is none.
     pub async fn remove_review(
         &self,
         actor: &Actor,
@@ -200,7 +198,8 @@ impl Registry<'_> {
         let Some(row) = removed else { return Ok(false) };
         let mut details = json!({"account": account, "rating": row.number(0)?});
         if own != Some(account) {
-            // What an administrator removed can be looked up; what users withdraw is gone.
+            // The log keeps the text of a review that an administrator removed, but not of one that
+            // its author removed.
             details["message"] = row.text(1)?.into();
         }
         let event =
@@ -210,7 +209,7 @@ impl Registry<'_> {
         Ok(true)
     }
 
-    /// The reviews of a package, newest first, without those of deleted and disabled
+    /// Returns the reviews of a package, newest first, without those of deleted and disabled
     /// accounts.
     pub async fn reviews(
         &self,
@@ -231,7 +230,6 @@ impl Registry<'_> {
         rows.iter().map(review).collect()
     }
 
-    /// How a package is rated.
     pub async fn rating(&self, package: &PackageName) -> Result<Rating, StoreError> {
         let rows = sql("SELECT r.rating, COUNT(*) FROM package_reviews r
              JOIN users u ON u.id = r.user_id
@@ -243,7 +241,7 @@ impl Registry<'_> {
         rating(&rows)
     }
 
-    /// The page of a publisher; none if there is no such namespace.
+    /// Returns the profile of a publisher; `None` if there is no such namespace.
     pub async fn publisher(&self, namespace: &Namespace) -> Result<Option<Publisher>, StoreError> {
         let row = sql("SELECT created_at FROM namespaces WHERE name = $1")
             .text(&namespace.to_string())
@@ -251,7 +249,7 @@ impl Registry<'_> {
             .await?;
         let Some(row) = row else { return Ok(None) };
         let created_at = row.time(0)?;
-        // `0` comes after `/`, so this is every id that begins with the namespace.
+        // `0` is the character after `/`, so this range contains all ids in the namespace.
         let (start, end) = (format!("{namespace}/"), format!("{namespace}0"));
         let tiers = sql("SELECT tier, COUNT(*) FROM packages
              WHERE id > $1 AND id < $2 AND latest IS NOT NULL GROUP BY tier")
@@ -292,8 +290,8 @@ impl Registry<'_> {
         }))
     }
 
-    /// Asks the administrators to audit a version, which can make it `verified`. For those who
-    /// publish the package. The request is an entry of the log.
+    /// Asks the administrators to audit a version, which can make it `verified`. Only for
+    /// publishers of the package. The request is stored as a log entry.
     pub async fn request_audit(
         &self,
         actor: &Actor,
@@ -334,7 +332,7 @@ async fn check_is_there(
     }
 }
 
-/// Whether an account is a member of the team of a package.
+/// Whether an account may publish the package.
 async fn is_publisher(
     connection: &mut AnyConnection,
     account: i64,

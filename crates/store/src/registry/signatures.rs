@@ -20,14 +20,14 @@ use crate::{
     sql::{Row, sql},
 };
 
-/// The record of a signature names every file of a skill.
+/// Maximum size of a signature record, which names every file of the skill.
 const MAX_RECORD_BYTES: usize = 512 * 1024;
 
-/// The files that a key signs.
+/// The signed files of a version.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SignedFiles<'a> {
     pub(super) integrity: &'a str,
-    /// The digest of one of them, by which they are found.
+    /// The digest of SKILL.md, by which other signatures of the same files are found.
     pub(super) skill_md: &'a str,
 }
 

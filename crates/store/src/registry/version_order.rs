@@ -4,7 +4,7 @@ use semver::Version;
 
 use super::RegistryError;
 
-/// In bytes. It is part of addresses and file names.
+/// Maximum length, because versions are part of URLs and file names.
 const MAX_VERSION_BYTES: usize = 128;
 
 const END_MARK: u8 = 0;
@@ -12,11 +12,12 @@ const NUMBER_MARK: u8 = 1;
 const WORD_MARK: u8 = 2;
 const RELEASE_MARK: u8 = 0xff;
 
-/// Bytes that compare as versions do by precedence; build metadata does not count.
+/// Returns bytes that sort like versions by SemVer precedence; build metadata does not count.
 ///
 /// Three numbers of eight bytes each, then `RELEASE_MARK`, or the identifiers of the pre-release
-/// and `END_MARK`. A number is its length and its digits, since it may be longer than any integer;
-/// a word ends with `END_MARK`, which is below all that words are made of.
+/// and `END_MARK`. A number in an identifier is written as its length and its digits, because it
+/// may exceed every integer type. A word ends with `END_MARK`, which sorts before all characters of
+/// words.
 pub(super) fn sort_key(version: &Version) -> Vec<u8> {
     let mut key = Vec::with_capacity(32);
     for number in [version.major, version.minor, version.patch] {
@@ -41,7 +42,7 @@ pub(super) fn sort_key(version: &Version) -> Vec<u8> {
     key
 }
 
-/// A version that is not too long to be published.
+/// Fails if a version is too long to be published.
 pub(super) fn check(version: &Version) -> Result<(), RegistryError> {
     if version.to_string().len() <= MAX_VERSION_BYTES {
         return Ok(());
@@ -58,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// The order of section 11 of SemVer, and what is hard about it.
+    /// The example of SemVer's section 11, and edge cases.
     const SORTED: &[&str] = &[
         "0.0.0-0",
         "0.0.0",
@@ -123,7 +124,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1024))]
 
         #[test]
-        fn keys_are_in_the_order_of_versions(
+        fn sort_keys_order_like_versions(
             a in version_text(), b in version_text(), c in version_text(),
         ) {
             let [a, b, c]: [Version; 3] = [a, b, c].map(|text| text.parse().unwrap());
@@ -137,7 +138,7 @@ mod tests {
         prop_oneof![0..3_u64, Just(u64::MAX), any::<u64>()]
     }
 
-    /// Few letters, so that identifiers are often equal or begin alike.
+    /// Uses few letters, so that identifiers are often equal or have a common prefix.
     fn version_text() -> impl Strategy<Value = String> {
         let identifier = prop_oneof![
             "(0|[1-9][0-9]{0,2}|[1-9][0-9]{18,40})",

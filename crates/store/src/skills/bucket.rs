@@ -1,4 +1,4 @@
-//! Skills as objects in a bucket.
+//! Stores skills as objects in a bucket.
 
 mod whole;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{StoreError, Timestamp, storage::Bucket};
 
-/// Where an object keeps when its skill was made, in microseconds.
+/// The attribute that stores when a skill was created, in microseconds.
 const CREATED_AT_ATTRIBUTE: Attribute =
     Attribute::Metadata(std::borrow::Cow::Borrowed("created-at"));
 
@@ -46,7 +46,7 @@ impl BucketSkills {
         self.bucket.failed(&key(name), error)
     }
 
-    /// Names with the versions of their files, sorted by name.
+    /// Returns the names of the skills and the versions of their SKILL.md files, sorted by name.
     async fn versions(&self) -> Result<Vec<(String, Option<String>)>, StoreError> {
         let mut found = Vec::new();
         for object in self.bucket.objects("skills").await? {
@@ -79,7 +79,7 @@ impl BucketSkills {
         Ok(files.into_iter().flatten().collect())
     }
 
-    /// The file of a skill whose version was listed; none if it cannot be read as text.
+    /// Returns the SKILL.md of a listed version; `None` if it is not valid text.
     async fn read_version(
         &self,
         name: &str,
@@ -101,7 +101,7 @@ impl BucketSkills {
         self.read_any(name).await?.map(ReadFile::into_valid).transpose()
     }
 
-    /// Like `read`, but a file may be no valid text.
+    /// Like `read`, but also returns a file that is not valid text.
     pub(super) async fn read_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
         if !is_key(name) {
             return Ok(None);
@@ -143,7 +143,7 @@ impl BucketSkills {
             .get(&CREATED_AT_ATTRIBUTE)
             .and_then(|micros| micros.parse().ok())
             .map_or(updated_at, Timestamp::from_micros);
-        // The text of a file that is too large is not fetched.
+        // Do not download a file that is too large.
         let bytes = if is_too_large {
             Bytes::new()
         } else {
@@ -179,7 +179,7 @@ impl BucketSkills {
         Err(WriteError::Exists { existing, has_file })
     }
 
-    /// The name below which something lies, written in whatever case.
+    /// Returns the name of an existing skill that differs at most in case.
     async fn existing(&self, name: &str) -> Result<Option<String>, StoreError> {
         let prefix = self.bucket.path("skills")?;
         let listed = self.bucket.store().list_with_delimiter(Some(&prefix)).await;
@@ -200,7 +200,7 @@ impl BucketSkills {
         }
     }
 
-    /// The outer error is one of the path, the inner one of the storage.
+    /// The outer error is an invalid path, the inner one comes from the bucket.
     async fn put(
         &self,
         name: &str,
@@ -219,7 +219,8 @@ impl BucketSkills {
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let path = self.bucket.path(&key(name))?;
         let bytes = text.to_owned().into_bytes();
-        // The same words have the same version, but not the same time.
+        // Remove it from the cache even if the text is unchanged: the version would be the same,
+        // but not the time.
         self.cache().remove(name);
         Ok(self.bucket.store().put_opts(&path, bytes.into(), options).await.map(drop))
     }
@@ -236,7 +237,7 @@ impl BucketSkills {
         }
         let mode =
             PutMode::Update(UpdateVersion { e_tag: Some(version.to_owned()), version: None });
-        // Its other files stay where they are.
+        // The other files of the skill stay.
         let files = self.files(name).await?;
         match self.put(name, text, current.created_at, files.as_deref(), mode).await? {
             Ok(()) => self.read(name).await?.ok_or(WriteError::Missing),
@@ -260,7 +261,7 @@ impl BucketSkills {
             return Err(WriteError::Changed);
         }
         self.cache().remove(name);
-        // The file goes first: from then on there is no such skill.
+        // Delete SKILL.md first: without it, the skill does not exist.
         self.bucket.delete(&key(name)).await?;
         for other in below.iter().filter(|other| **other != key(name)) {
             self.bucket.delete(other).await?;

@@ -1,8 +1,8 @@
-//! Skills as files in a folder.
+//! Stores skills as files in a local folder.
 //!
-//! A skill appears and disappears as a whole: its folder is made under another name and renamed.
-//! Who makes or removes skills holds `.lock` in the folder of all skills, who replaces a file holds
-//! the `SKILL.md.lock` beside it. Both locks end with the process that holds them.
+//! A skill is created and deleted atomically, by renaming its folder. A process that creates or
+//! deletes skills locks `.lock` in the folder of all skills; a process that replaces a file locks
+//! the `SKILL.md.lock` beside it. The operating system releases both locks when a process dies.
 
 mod whole;
 
@@ -28,9 +28,8 @@ use crate::{
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
 
-/// How long to wait for a lock that another process holds. A client that waits longer has gone.
+/// How long to wait for a lock that another process has. Clients have a shorter timeout anyway.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -42,12 +41,12 @@ pub(super) struct FolderSkills {
 #[derive(Debug)]
 struct CachedSkill {
     stamp: FileStamp,
-    /// Whether the file was quiet when it was read. If not, it could change again unseen.
+    /// Whether the file was old enough when it was read that a later change alters its stamp.
     settled: bool,
     read: ReadFile,
 }
 
-/// Changes with every write, and with the text.
+/// Returns a version that differs after every write.
 fn version(stamp: &FileStamp, text: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{stamp:?}"));
@@ -80,19 +79,19 @@ impl FolderSkills {
         self.root.join(name).join("SKILL.md")
     }
 
-    /// The true place of the folder of a skill.
+    /// Returns the canonical path of a skill's folder.
     pub(super) fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
         if is_key(name) { self.inside(&self.root.join(name)) } else { Ok(None) }
     }
 
-    /// The true place of a path, unless links lead out of the folder of all skills.
+    /// Returns the canonical path, unless symlinks lead out of the folder of all skills.
     fn inside(&self, path: &Path) -> Result<Option<PathBuf>, StoreError> {
         let Some(place) = if_there(path.canonicalize(), path)? else { return Ok(None) };
         let Some(root) = if_there(self.root.canonicalize(), &self.root)? else { return Ok(None) };
         Ok((place.starts_with(&root) && place != root).then_some(place))
     }
 
-    /// The names of all that lies in the folder of all skills.
+    /// Returns the names of all entries in the folder of all skills.
     pub(super) fn entries(&self) -> Result<Vec<String>, StoreError> {
         let Some(entries) = if_there(fs::read_dir(&self.root), &self.root)? else {
             return Ok(Vec::new());
@@ -133,7 +132,7 @@ impl FolderSkills {
         self.read_any(name)?.map(ReadFile::into_valid).transpose()
     }
 
-    /// Like `read`, but a file may be no valid text.
+    /// Like `read`, but also returns a file that is not valid text.
     pub(super) fn read_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
         if !is_key(name) {
             return Ok(None);
@@ -150,7 +149,7 @@ impl FolderSkills {
         }
     }
 
-    /// A file that was read before and did not change since.
+    /// Returns a cached file if it is unchanged.
     pub(super) fn unchanged(&self, name: &str) -> Option<SkillFile> {
         if !self.cache().contains_key(name) {
             return None;
@@ -159,7 +158,7 @@ impl FolderSkills {
         self.known(name, &metadata)?.into_valid().ok()
     }
 
-    /// What was read of a file that still has this look.
+    /// Returns the cached file if its metadata is unchanged.
     fn known(&self, name: &str, metadata: &Metadata) -> Option<ReadFile> {
         let cache = self.cache();
         let cached = cache.get(name)?;
@@ -167,12 +166,12 @@ impl FolderSkills {
         same.then(|| cached.read.clone())
     }
 
-    /// Reads a file, whatever is known about it.
+    /// Reads a file without the cache.
     fn load(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
         self.load_any(name)?.map(ReadFile::into_valid).transpose()
     }
 
-    /// Like `load`, but the file may be no valid text.
+    /// Like `load`, but also returns a file that is not valid text.
     fn load_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
         let path = self.path(name);
         let Some(place) = self.inside(&path)? else { return Ok(None) };
@@ -209,7 +208,7 @@ impl FolderSkills {
         Ok(Some(read))
     }
 
-    /// When a skill was made: its folder, or the one before it, of which the lock tells.
+    /// Returns when a skill was created. The lock file stores it if the folder was replaced.
     fn created_at(&self, name: &str) -> Option<Timestamp> {
         let folder = self.root.join(name);
         let made = Timestamp::from(fs::metadata(&folder).ok()?.created().ok()?);
@@ -248,21 +247,20 @@ impl FolderSkills {
         File::create(fresh.path().join("SKILL.md.lock"))?;
         write_whole(&fresh.path().join("SKILL.md"), text.as_bytes(), None)?;
         fs::rename(fresh.path(), self.root.join(name))?;
-        // Nothing is there any more that would have to be removed.
+        // The temporary folder was renamed, so there is nothing to delete.
         let _ = fresh.keep();
         sync_folder(&self.root);
         Ok(())
     }
 
-    /// Removes what processes left that died. The caller holds `.lock`, as does everyone who makes
-    /// such folders: those that are there belong to nobody.
+    /// Deletes temporary folders of processes that died. The caller has locked `.lock`, so no
+    /// living process uses them.
     fn sweep(&self, entries: &[String]) {
         for entry in entries.iter().filter(|entry| entry.starts_with(WORK_PREFIX)) {
             let _ = fs::remove_dir_all(self.root.join(entry));
         }
     }
 
-    /// Removes what processes left that died.
     pub(super) fn remove_unfinished(&self) -> Result<(), StoreError> {
         let path = self.root.join(".lock");
         let Some(_lock) = if_there(lock(&path), &path)? else { return Ok(()) };
@@ -309,7 +307,7 @@ impl FolderSkills {
         }
         self.cache().remove(name);
         if !metadata.is_dir() {
-            // A link to another skill, or a file in the place of a folder.
+            // A symlink to another skill, or a file where a folder is expected.
             return fs::remove_file(&path).map_err(|error| fail(error).into());
         }
         let _skill_lock = lock_skill(&path)?.ok_or(WriteError::Missing)?;
@@ -317,7 +315,7 @@ impl FolderSkills {
         let away = away.map_err(fail)?;
         fs::rename(&path, away.path().join(name)).map_err(fail)?;
         sync_folder(&self.root);
-        // What is left of it has a name of ours, and is swept later.
+        // The folder has a temporary name now, so the next sweep deletes the rest.
         if let Err(error) = away.close() {
             tracing::warn!(skill = name, %error, "a skill is gone, but not all of its files");
         }
@@ -329,9 +327,9 @@ fn modified_at(metadata: &Metadata) -> Timestamp {
     metadata.modified().map_or_else(|_| Timestamp::now(), Timestamp::from)
 }
 
-/// Waits for a lock, but not for ever; it ends when the file is dropped.
+/// Waits for a lock up to [`LOCK_TIMEOUT`]. The lock is released when the file is dropped.
 fn lock(path: &Path) -> io::Result<File> {
-    // A link could lead anywhere, and the file would be made there.
+    // Opening a symlink would create a file at its target.
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
         return Err(io::Error::other("the lock is a link"));
     }
@@ -352,13 +350,14 @@ fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The lock of a skill; none if its folder is gone.
+/// Locks a skill; returns `None` if its folder does not exist.
 fn lock_skill(folder: &Path) -> Result<Option<File>, StoreError> {
     let path = folder.join("SKILL.md.lock");
     loop {
         let Some(file) = if_there(lock(&path), &path)? else { return Ok(None) };
         let held = file.metadata().map_err(|error| file_error(&path, &error))?;
-        // The folder may have gone while we waited, and another one of the same name come.
+        // While we waited, the folder may have been deleted and created again: then the lock is on
+        // the old file.
         if let Some(there) = if_there(fs::metadata(&path), &path)?
             && (held.dev(), held.ino()) == (there.dev(), there.ino())
         {
@@ -367,7 +366,7 @@ fn lock_skill(folder: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Removes what a writer left that died. The lock is held, so no other one is at work.
+/// Deletes temporary files of a writer that died. The lock is held, so no other writer is active.
 fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(WORK_PREFIX) {

@@ -1,6 +1,10 @@
-//! Bytes as objects in a bucket.
+//! Stores bytes as objects in a bucket.
 
-use std::{ops::Range, time::Duration};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
@@ -16,20 +20,21 @@ use url::Url;
 
 use crate::{StoreError, Timestamp};
 
-/// How long a bucket may be silent, and how long it is asked again. An upload must be done in this
-/// time, too.
+/// Timeout of a read, and total time for retries. An upload must finish in this time, too.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// An object that is written to try whether anything can be.
+/// The object that is written to test whether the bucket is writable.
 const WRITE_TEST_KEY: &str = ".ready";
 
 #[derive(Debug)]
 pub(crate) struct Bucket {
     store: AmazonS3,
-    /// Empty, or names without a slash at the end.
+    /// Empty, or folder names without a slash at the end.
     prefix: String,
-    /// For messages.
+    /// The URL for messages.
     url: String,
+    /// Whether the last write failed.
+    write_failed: AtomicBool,
 }
 
 impl Bucket {
@@ -43,7 +48,8 @@ impl Bucket {
         let bucket = bucket.ok_or_else(|| wrong("use s3://bucket or s3://bucket/prefix"))?;
         let mut client = ClientOptions::new()
             .with_timeout(Duration::from_mins(1))
-            // One that takes what it is sent and says nothing is given up here.
+            // Without a read timeout, a server that accepts a request and never answers would block
+            // forever.
             .with_read_timeout(READ_TIMEOUT)
             .with_connect_timeout(Duration::from_secs(5));
         let mut builder = AmazonS3Builder::new();
@@ -67,7 +73,8 @@ impl Bucket {
             .build()
             .map_err(|error| wrong(&error.to_string()))?;
         let prefix = parsed.path().trim_matches('/').to_owned();
-        Ok(Self { store, prefix, url: url.trim_end_matches('/').to_owned() })
+        let url = url.trim_end_matches('/').to_owned();
+        Ok(Self { store, prefix, url, write_failed: AtomicBool::new(false) })
     }
 
     pub(crate) fn store(&self) -> &AmazonS3 {
@@ -83,7 +90,7 @@ impl Bucket {
         Path::parse(whole).map_err(|error| self.unusable(key, &error))
     }
 
-    /// The key of a path that was listed.
+    /// Returns the key of a listed path.
     pub(crate) fn key<'a>(&self, path: &'a Path) -> Option<&'a str> {
         let path = path.as_ref();
         if self.prefix.is_empty() {
@@ -93,18 +100,23 @@ impl Bucket {
     }
 
     pub(crate) fn failed(&self, key: &str, error: &Error) -> StoreError {
-        if let Error::Generic { source, .. } = error {
-            let what = format!("the bucket {}", self.url);
-            return StoreError::Unavailable { what, message: source.to_string() };
+        let what = format!("the bucket {}", self.url);
+        match error {
+            Error::Generic { source, .. } => {
+                StoreError::Unavailable { what, message: source.to_string() }
+            }
+            Error::PermissionDenied { source, .. } | Error::Unauthenticated { source, .. } => {
+                StoreError::Denied { what, message: source.to_string() }
+            }
+            _ => self.unusable(key, error),
         }
-        self.unusable(key, error)
     }
 
     fn unusable(&self, key: &str, error: &dyn std::error::Error) -> StoreError {
         StoreError::File { path: format!("{}/{key}", self.url), message: error.to_string() }
     }
 
-    /// All objects below a prefix.
+    /// Returns all objects below a prefix.
     pub(crate) async fn objects(&self, prefix: &str) -> Result<Vec<ObjectMeta>, StoreError> {
         let path = self.path(prefix)?;
         let path = (!path.as_ref().is_empty()).then_some(&path);
@@ -121,23 +133,31 @@ impl Bucket {
             .map_err(|error| self.failed("", &error))
     }
 
+    /// Tries whether the bucket takes a write. Many buckets keep each version of an object, so
+    /// usually it is a write that the bucket refuses because the object exists: it checks the
+    /// permission first. After a write that failed, it is a real one.
     pub(crate) async fn try_write(&self) -> Result<(), StoreError> {
-        self.put(WRITE_TEST_KEY, Bytes::from_static(b"ready")).await
+        let bytes = Bytes::from_static(b"ready");
+        if self.write_failed.load(Ordering::Relaxed) {
+            return self.put(WRITE_TEST_KEY, bytes).await;
+        }
+        self.put_if_absent(WRITE_TEST_KEY, bytes).await.map(drop)
     }
 
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.store
-            .put(&self.path(key)?, bytes.into())
-            .await
-            .map(drop)
-            .map_err(|error| self.failed(key, &error))
+        let put = self.store.put(&self.path(key)?, bytes.into()).await;
+        self.write_failed.store(put.is_err(), Ordering::Relaxed);
+        put.map(drop).map_err(|error| self.failed(key, &error))
     }
 
     pub(crate) async fn put_if_absent(&self, key: &str, bytes: Bytes) -> Result<bool, StoreError> {
         match self.store.put_opts(&self.path(key)?, bytes.into(), PutMode::Create.into()).await {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
-            Err(error) => Err(self.failed(key, &error)),
+            Err(error) => {
+                self.write_failed.store(true, Ordering::Relaxed);
+                Err(self.failed(key, &error))
+            }
         }
     }
 
@@ -162,7 +182,7 @@ impl Bucket {
         match self.store.put_opts(&path, new.clone().into(), mode.into()).await {
             Ok(_) => Ok(true),
             Err(Error::NotFound { .. } | Error::Precondition { .. }) => Ok(false),
-            // Not every bucket can compare.
+            // Some buckets do not support conditional writes.
             Err(Error::NotImplemented { .. }) => self.put(key, new).await.map(|()| true),
             Err(error) => Err(self.failed(key, &error)),
         }

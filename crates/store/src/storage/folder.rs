@@ -1,4 +1,4 @@
-//! Bytes as files in a folder.
+//! Stores bytes as files in a local folder.
 
 use std::{
     fs, io,
@@ -10,23 +10,31 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
+use tempfile::NamedTempFile;
 
 use crate::{StoreError, Timestamp, error::is_full};
 
-/// How the names of files begin that are still being written.
+/// Prefix of temporary files.
 pub(crate) const WORK_PREFIX: &str = ".tmp-";
 
-/// What is written to try whether anything can be: a disk that has less left is as good as full.
+/// The folders below which files are written. In the folder itself, other things may lie beside
+/// them.
+const OWN_FOLDERS: [&str; 3] = ["knowledge", "registry", "skills"];
+
+/// Time after which every file that is being written has its lock.
+const LOCKED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Size of the test file: a disk with less free space counts as full.
 const WRITE_TEST_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Whether a write is being tried.
+    /// Whether a write test is running.
     trying: Arc<AtomicBool>,
 }
 
@@ -49,24 +57,35 @@ impl Folder {
         .await
     }
 
-    /// Writes a file, makes sure that it is on the disk, and removes it again.
+    /// Writes and syncs a test file, and deletes it.
     pub(crate) async fn try_write(&self) -> Result<(), StoreError> {
         let (path, trying) = (self.path.clone(), Arc::clone(&self.trying));
-        // A disk that hangs keeps a thread; one is enough.
+        // A disk that hangs blocks the thread of the test; a second one would hang as well.
         if trying.swap(true, Ordering::AcqRel) {
-            let what = format!("the folder {}", path.display());
-            let message = "an earlier write has not ended".to_owned();
-            return Err(StoreError::Unavailable { what, message });
+            return std::future::pending().await;
         }
         on_a_thread(move || {
             let write = || {
-                let mut file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(&path)?;
+                let mut file = unfinished_in(&path)?;
                 file.write_all(&vec![0; WRITE_TEST_BYTES])?;
                 file.as_file().sync_all()
             };
             let written = write();
             trying.store(false, Ordering::Release);
             written.map_err(|error| file_error(&path, &error))
+        })
+        .await
+    }
+
+    /// Removes files that processes left which died while they wrote.
+    pub(crate) async fn remove_unfinished(&self) -> Result<(), StoreError> {
+        let root = self.path.clone();
+        on_a_thread(move || {
+            remove_unfinished(&root, Depth::This);
+            for folder in OWN_FOLDERS {
+                remove_unfinished(&root.join(folder), Depth::All);
+            }
+            Ok(())
         })
         .await
     }
@@ -177,7 +196,7 @@ impl Folder {
             let time = |key: &String| {
                 match fs::metadata(root.join(key)).and_then(|metadata| metadata.modified()) {
                     Ok(time) => Ok(Some((key.clone(), Timestamp::from(time)))),
-                    // Someone removed it in between.
+                    // Another process deleted it in between.
                     Err(error) if is_absent(&error) => Ok(None),
                     Err(error) => Err(file_error(&root.join(key), &error)),
                 }
@@ -188,7 +207,7 @@ impl Folder {
     }
 }
 
-/// Compares under a lock, which the others who compare wait for.
+/// Compares and replaces under a file lock, so that concurrent swaps run one after the other.
 fn swap(path: &Path, old: &[u8], new: &[u8]) -> io::Result<bool> {
     let Some(folder) = path.parent() else { return Ok(false) };
     let lock = match fs::File::create(folder.join(".lock")) {
@@ -212,14 +231,14 @@ fn part(path: &Path, range: &Range<u64>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What may be there before a file is written.
+/// What may exist at the path before a file is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Any,
     Absent,
 }
 
-/// Runs what waits for the disk beside the threads that must not wait.
+/// Runs blocking file operations on a blocking thread.
 pub(crate) async fn on_a_thread<T: Send + 'static, E: From<StoreError> + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
@@ -234,13 +253,51 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> StoreError {
     if is_full(error) {
         return StoreError::Full { what: path };
     }
+    if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
+        return StoreError::Denied { what: path, message: error.to_string() };
+    }
     if error.kind() == io::ErrorKind::TimedOut {
         return StoreError::Locked { path };
     }
     StoreError::File { path, message: error.to_string() }
 }
 
-/// Writes a file that is there whole or not at all, also after a power cut.
+/// A file that is still being written. Its lock ends with the process, so that others know whether
+/// it will be finished.
+fn unfinished_in(folder: &Path) -> io::Result<NamedTempFile> {
+    let file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(folder)?;
+    // Where files cannot be locked, none is removed.
+    let _ = file.as_file().try_lock();
+    Ok(file)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    This,
+    All,
+}
+
+fn remove_unfinished(folder: &Path, depth: Depth) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_unfinished = entry.file_name().to_string_lossy().starts_with(WORK_PREFIX);
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_file() && is_unfinished && is_abandoned(&entry.path()) {
+            // It takes room, and does no harm.
+            let _ = fs::remove_file(entry.path());
+        } else if kind.is_dir() && !is_unfinished && depth == Depth::All {
+            remove_unfinished(&entry.path(), depth);
+        }
+    }
+}
+
+/// Whether nobody finishes a file. A new one may not have its lock yet.
+fn is_abandoned(path: &Path) -> bool {
+    let age = fs::metadata(path).and_then(|known| known.modified()).map(|time| time.elapsed());
+    matches!(age, Ok(Ok(age)) if age >= LOCKED_WITHIN)
+        && fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// Writes a file atomically, even if the power fails.
 pub(crate) fn write_whole(
     path: &Path,
     bytes: &[u8],
@@ -256,12 +313,13 @@ fn write_where(
     presence: Presence,
 ) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut file = tempfile::Builder::new().prefix(WORK_PREFIX).tempfile_in(folder)?;
+    let mut file = unfinished_in(folder)?;
     file.write_all(bytes)?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
     }
-    // The clock of the file system stands still for milliseconds: two files would be equally new.
+    // Set the time from the system clock: file system timestamps are too coarse to order two quick
+    // writes.
     file.as_file().set_modified(SystemTime::now())?;
     file.as_file().sync_all()?;
     match presence {
@@ -273,8 +331,8 @@ fn write_where(
     Ok(())
 }
 
-/// Makes sure that names of a folder are kept. What was renamed is seen by everyone already, and
-/// only a power cut could undo it: one who was told of a failure would do again what is done.
+/// Syncs a folder, so that renames survive a power failure. Errors are ignored: other processes see
+/// the rename already, and a caller that got an error would repeat a change that was made.
 pub(crate) fn sync_folder(folder: &Path) {
     if let Err(error) = fs::File::open(folder).and_then(|folder| folder.sync_all()) {
         let folder = folder.display();
@@ -289,7 +347,7 @@ fn put(path: &Path, bytes: &[u8], presence: Presence) -> io::Result<()> {
             make_private(folder)?;
         }
         match write_where(path, bytes, None, presence) {
-            // Someone removed the empty folder in between.
+            // Another process deleted the empty folder in between.
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries < 10 => tries += 1,
             result => return result,
         }
@@ -328,7 +386,7 @@ fn folders(entries: fs::ReadDir) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Finds files, but follows no links.
+/// Collects files without following symlinks.
 fn walk(folder: &Path, prefix: &str, keys: &mut Vec<String>) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

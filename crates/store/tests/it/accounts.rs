@@ -11,7 +11,7 @@ fn by() -> Actor {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_from_its_beginning_to_its_end() {
+async fn account_lifecycle() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         assert!(!accounts.has_admin().await.unwrap());
@@ -45,7 +45,7 @@ async fn an_account_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn last_active_administrator_stays() {
+async fn last_active_administrator_cannot_be_removed() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let ada = accounts.create("ada@example.org", "h", Role::Admin).await.unwrap().unwrap();
@@ -66,7 +66,7 @@ async fn last_active_administrator_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_address_is_one_account() {
+async fn second_account_of_an_address_is_rejected() {
     for_each_database(async |place| {
         let other = place.again().await;
         let mut tasks = Vec::new();
@@ -86,7 +86,7 @@ async fn one_address_is_one_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signed_tokens_end() {
+async fn signed_tokens_are_revoked_by_logout_and_password_change() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let user = accounts.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
@@ -114,7 +114,7 @@ async fn signed_tokens_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_programs() {
+async fn api_token_lifecycle() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let user = accounts.create("u@example.org", "h", Role::User).await.unwrap().unwrap();
@@ -159,9 +159,9 @@ async fn tokens_of_programs() {
     .await;
 }
 
-/// What one process remembers ends with what another one changes.
+/// Another process drops its cached accounts when this one changes an account.
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_of_another_process_are_seen_at_once() {
+async fn changes_by_another_process_invalidate_the_cache() {
     for_each_database(async |place| {
         let other = place.again().await;
         let (here, there) = (place.database.accounts(), other.accounts());
@@ -190,7 +190,7 @@ async fn changes_of_another_process_are_seen_at_once() {
             assert!(!here.of_token(id, &signed, issued).await.unwrap().unwrap().active);
             assert!(!here.by_token_digest(&digest).await.unwrap().unwrap().1.active);
             assert!(there.set_active(id, true).await.unwrap());
-            // A login from before the account was disabled does not come back.
+            // A login from before the account was disabled stays invalid.
             assert_eq!(here.of_token(id, &signed, issued).await.unwrap(), None);
             issued = Timestamp::now();
             let role = if round % 2 == 0 { Role::Admin } else { Role::User };
@@ -215,7 +215,7 @@ async fn changes_of_another_process_are_seen_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_name_of_the_database_is_the_same_database() {
+async fn symlinked_database_shares_the_account_cache() {
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real.sqlite"), folder.path().join("link.sqlite"));
     let here = Database::open(&format!("sqlite://{}", real.display())).await.unwrap();
@@ -230,7 +230,7 @@ async fn another_name_of_the_database_is_the_same_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_attempts_are_counted() {
+async fn failed_logins_are_counted() {
     for_each_database(async |place| {
         let accounts = place.database.accounts();
         let start = Timestamp::now();

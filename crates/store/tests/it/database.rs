@@ -3,7 +3,7 @@ use savoir_store::{Database, DatabaseKind, StoreError, Timestamp};
 use crate::harness::{for_each_database, for_each_url};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_processes_start_at_once() {
+async fn concurrent_starts_migrate_once() {
     for_each_url(async |url, _| {
         let openers: Vec<_> = (0..4)
             .map(|_| {
@@ -21,7 +21,7 @@ async fn several_processes_start_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newer_database_is_left_alone() {
+async fn database_of_newer_version_is_not_opened() {
     for_each_database(async |place| {
         place.raw("INSERT INTO schema_versions VALUES (4711, 'x', 0)").await;
         match Database::open(&place.url).await.unwrap_err() {
@@ -33,7 +33,7 @@ async fn a_newer_database_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_statements_are_noticed() {
+async fn changed_migration_text_is_detected() {
     for_each_database(async |place| {
         place.raw("UPDATE schema_versions SET checksum = 'x' WHERE version = 2").await;
         let error = Database::open(&place.url).await.unwrap_err();
@@ -43,7 +43,7 @@ async fn other_statements_are_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_kept_is_there_after_opening_again() {
+async fn data_survives_reopening() {
     for_each_database(async |place| {
         place.database.settings().put("k", "v\0w").await.unwrap();
         let again = place.again().await;
@@ -56,10 +56,10 @@ async fn what_was_kept_is_there_after_opening_again() {
 }
 
 #[tokio::test]
-async fn a_file_is_for_its_owner() {
+async fn database_file_is_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::TempDir::new().unwrap();
-    // Signs that mean something in a URL.
+    // Characters with a meaning in URLs.
     let inner = folder.path().join("ä b%20c?d#e");
     std::fs::create_dir(&inner).unwrap();
     let database = Database::open_folder(&inner).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_file_is_for_its_owner() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened() {
+async fn unusable_databases_are_reported() {
     let error = Database::open("postgres://me:secret@127.0.0.1:1/x?password=hidden").await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("127.0.0.1") && !error.contains("secret") && !error.contains("hidden"));
@@ -87,7 +87,7 @@ async fn what_cannot_be_opened() {
 }
 
 #[test]
-fn times_are_text_with_six_digits() {
+fn timestamp_text_has_six_decimals() {
     let time = Timestamp::from_micros(1_700_000_000_123_456);
     assert_eq!(time.to_string(), "2023-11-14T22:13:20.123456Z");
     assert_eq!(Timestamp::from_micros(-1).seconds(), -1);

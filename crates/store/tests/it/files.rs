@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::harness::{for_each_storage, s3};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_under_keys() {
+async fn objects_are_written_listed_and_deleted() {
     for_each_storage(async |files| {
         let storage = &files.storage;
         storage.ping().await.unwrap();
@@ -30,7 +30,7 @@ async fn bytes_under_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_do_not_leave() {
+async fn keys_outside_the_storage_are_rejected() {
     for_each_storage(async |files| {
         let long = "x".repeat(300);
         for key in ["", "/", "..", "a/../b", "/etc/passwd", "a//b", "a/", "a\\b", "a\0b", &long] {
@@ -43,7 +43,7 @@ async fn keys_do_not_leave() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whole_or_not_at_all() {
+async fn concurrent_writes_are_atomic() {
     for_each_storage(async |files| {
         let tasks: Vec<_> = (0..8_u8)
             .map(|n| {
@@ -78,11 +78,39 @@ async fn a_folder_is_for_its_owner() {
 }
 
 #[tokio::test]
-async fn what_is_no_storage() {
+async fn unusable_storages_are_reported() {
     for url in ["http://bucket", "bucket", "s3://"] {
         assert!(savoir_store::Storage::open(url).is_err(), "{url}");
     }
     if let Ok(server) = std::env::var("SAVOIR_TEST_S3") {
         assert!(s3("s3://there-is-no-such-bucket", &server).ping().await.is_err());
     }
+}
+
+/// Only a folder has files that are half written.
+#[tokio::test]
+async fn files_of_writers_that_died_are_removed() {
+    let temp = tempfile::TempDir::new().unwrap();
+    let storage = savoir_store::Storage::folder(temp.path()).unwrap();
+    storage.put("knowledge/base/doc", Bytes::from_static(b"v")).await.unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_mins(1);
+    let unfinished = |path: &str| {
+        let path = temp.path().join(path);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_modified(old).unwrap();
+        (path, file)
+    };
+    let (dead, file) = unfinished("knowledge/base/.tmp-dead");
+    drop(file);
+    let (tried, file) = unfinished(".tmp-tried");
+    drop(file);
+    let (alive, file) = unfinished("knowledge/base/.tmp-alive");
+    file.lock().unwrap();
+    let (other, _) = unfinished("notes.txt");
+    let new = temp.path().join("knowledge/base/.tmp-new");
+    std::fs::write(&new, "").unwrap();
+    storage.remove_unfinished().await.unwrap();
+    assert!(!dead.exists() && !tried.exists());
+    assert!(alive.exists() && new.exists() && other.exists(), "they are not left over");
+    assert_eq!(storage.list("knowledge").await.unwrap(), ["knowledge/base/doc"]);
 }

@@ -1,4 +1,4 @@
-//! Runs the same test on every kind of place.
+//! Runs a test on every kind of database or storage.
 
 use std::io::{Read as _, Write as _};
 
@@ -14,12 +14,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// A second handle, as another process has it.
+    /// Opens a second handle, like another process.
     pub(crate) async fn again(&self) -> Database {
         Database::open(&self.url).await.unwrap()
     }
 
-    /// Runs statements that no function of the store runs.
+    /// Runs SQL statements directly.
     pub(crate) async fn raw(&self, statements: &str) {
         let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut connection).await.unwrap();
@@ -40,7 +40,7 @@ pub(crate) fn server(variable: &str, what: &str) -> Option<String> {
     found
 }
 
-/// Gives each kind of database by its URL, and removes it afterwards.
+/// Passes the URL of each kind of database to a test, and removes the database afterwards.
 pub(crate) async fn for_each_url(test: impl AsyncFn(String, bool)) {
     sqlx::any::install_default_drivers();
     let folder = TempDir::new().unwrap();
@@ -58,7 +58,7 @@ pub(crate) async fn for_each_url(test: impl AsyncFn(String, bool)) {
     }
 }
 
-/// Gives each kind of database, open.
+/// Passes each kind of database to a test.
 pub(crate) async fn for_each_database(test: impl AsyncFn(&Place)) {
     for_each_url(async |url, pgvector| {
         let place = Place { database: Database::open(&url).await.unwrap(), url, pgvector };
@@ -81,13 +81,13 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// A second handle, as another process has it.
+    /// Opens a second handle, like another process.
     pub(crate) fn again(&self) -> Storage {
         (self.open)()
     }
 }
 
-/// Gives a folder and a bucket.
+/// Passes a folder and a bucket to a test.
 pub(crate) async fn for_each_storage(test: impl AsyncFn(&Files)) {
     let temp = TempDir::new().unwrap();
     let path = temp.path().join("data");

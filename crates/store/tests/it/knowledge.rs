@@ -8,14 +8,14 @@ use crate::harness::for_each_database;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A document with a pending task.
+/// Adds a document with a pending task.
 pub(crate) async fn add(database: &Database, kb_id: &str, filename: &str) -> IndexingTask {
     let id = uuid::Uuid::now_v7().to_string();
     let new = NewDocument { id: &id, kb_id, filename, file_size: 5 };
     database.knowledge().add_document(new).await.unwrap().1
 }
 
-/// Reads a document: its chunks are these texts.
+/// Indexes a document with these texts as its chunks.
 pub(crate) async fn fill(
     database: &Database,
     task: &IndexingTask,
@@ -39,7 +39,7 @@ pub(crate) async fn fill(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bases_and_documents() {
+async fn knowledge_base_and_document_lifecycle() {
     for_each_database(async |place| {
         let knowledge = place.database.knowledge();
         let base = knowledge.create("b", Some(1)).await.unwrap();
@@ -70,7 +70,7 @@ async fn bases_and_documents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_base_is_found_by_id_then_owner_then_age() {
+async fn base_resolves_by_id_then_owner_then_age() {
     for_each_database(async |place| {
         let knowledge = place.database.knowledge();
         let oldest = knowledge.create("same", Some(1)).await.unwrap();
@@ -92,7 +92,68 @@ async fn a_base_is_found_by_id_then_owner_then_age() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_from_its_beginning_to_its_end() {
+async fn a_released_task_was_no_attempt() {
+    for_each_database(async |place| {
+        let knowledge = place.database.knowledge();
+        let base = knowledge.create("b", None).await.unwrap();
+        let task = add(&place.database, &base.id, "1").await;
+        for _ in 0..5 {
+            let claimed = knowledge.claim_task("a", MINUTE).await.unwrap().expect("a task");
+            assert_eq!((&claimed.task.id, claimed.attempt), (&task.id, 1));
+            assert!(
+                !knowledge.release_task(&task.id, "b", Duration::ZERO).await.unwrap(),
+                "it is not b's"
+            );
+            assert!(knowledge.release_task(&task.id, "a", Duration::ZERO).await.unwrap());
+        }
+        assert_eq!(knowledge.claim_task("b", MINUTE).await.unwrap().unwrap().attempt, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn task_taken_from_a_live_worker_was_no_attempt() {
+    for_each_database(async |place| {
+        let knowledge = place.database.knowledge();
+        let base = knowledge.create("b", None).await.unwrap();
+        let task = add(&place.database, &base.id, "1").await;
+        knowledge.claim_task("a", Duration::ZERO).await.unwrap().expect("a task");
+        knowledge.claim_task("b", Duration::ZERO).await.unwrap().expect("the lease has ended");
+        knowledge.forgive_attempt(&task.id, "a").await.unwrap();
+        assert_eq!(knowledge.claim_task("c", MINUTE).await.unwrap().unwrap().attempt, 2);
+        // The worker that has the task cannot uncount its own attempt.
+        knowledge.forgive_attempt(&task.id, "c").await.unwrap();
+        assert!(knowledge.release_task(&task.id, "c", MINUTE).await.unwrap());
+        assert!(knowledge.claim_task("d", MINUTE).await.unwrap().is_none(), "the pause goes on");
+    })
+    .await;
+}
+
+/// A crash between two steps would leave documents without vectors that nobody indexes again.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_documents_are_indexed_again_or_none() {
+    for_each_database(async |place| {
+        let knowledge = place.database.knowledge();
+        let base = knowledge.create("b", None).await.unwrap();
+        for name in ["1", "2", "3"] {
+            let task = add(&place.database, &base.id, name).await;
+            assert_eq!(knowledge.claim_task("a", MINUTE).await.unwrap().unwrap().task.id, task.id);
+            assert!(knowledge.complete_task(&task.id, "a", &[], None).await.unwrap());
+        }
+        assert_eq!(knowledge.index_again(&base.id).await.unwrap(), 3);
+        let documents = knowledge.documents(&base.id).await.unwrap();
+        assert!(documents.iter().all(|document| document.status == IndexingStatus::Pending));
+        for _ in 0..3 {
+            knowledge.claim_task("a", MINUTE).await.unwrap().expect("a task");
+        }
+        assert!(knowledge.claim_task("a", MINUTE).await.unwrap().is_none());
+        assert_eq!(knowledge.index_again("none").await.unwrap(), 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn indexing_task_lifecycle() {
     for_each_database(async |place| {
         let knowledge = place.database.knowledge();
         let base = knowledge.create("b", None).await.unwrap();
@@ -144,7 +205,7 @@ async fn a_task_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_take_turns() {
+async fn users_take_turns_in_the_indexing_queue() {
     for_each_database(async |place| {
         let knowledge = place.database.knowledge();
         for (name, owner, documents) in [
@@ -172,7 +233,7 @@ async fn those_who_wait_take_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_has_one_worker() {
+async fn task_is_claimed_by_one_worker() {
     for_each_database(async |place| {
         let base = place.database.knowledge().create("b", None).await.unwrap();
         let mut expected = Vec::new();
@@ -203,7 +264,7 @@ async fn a_task_has_one_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_and_deletions_do_not_block_each_other() {
+async fn workers_and_deletions_do_not_deadlock() {
     for_each_database(async |place| {
         let base = place.database.knowledge().create("b", None).await.unwrap();
         let mut tasks = Vec::new();
@@ -231,7 +292,7 @@ async fn workers_and_deletions_do_not_block_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_base_holds_vectors_of_one_embedder() {
+async fn vectors_of_another_embedder_are_rejected() {
     for_each_database(async |place| {
         let knowledge = place.database.knowledge();
         let base = knowledge.create("b", None).await.unwrap();

@@ -1,5 +1,5 @@
-//! Every test of the database runs on SQLite, on PostgreSQL and on PostgreSQL with pgvector; every
-//! test of files runs on a folder and on S3. `scripts/services.sh` starts the servers.
+//! Tests of the store. Those of the database run on SQLite, on PostgreSQL and on PostgreSQL with
+//! pgvector; those of files run on a folder and on S3. `scripts/services.sh` starts the servers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 

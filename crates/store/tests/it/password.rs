@@ -3,7 +3,7 @@ use std::time::Instant;
 use savoir_store::{StoreError, hash_password, verify_password};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_password_is_hashed_and_found_again() {
+async fn password_hash_round_trip() {
     let hash = hash_password("päss\0word").await.unwrap();
     assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
     assert_ne!(hash, hash_password("päss\0word").await.unwrap(), "every hash has its own salt");
@@ -15,7 +15,7 @@ async fn a_password_is_hashed_and_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_takes_as_long_as_somebody() {
+async fn verification_takes_equally_long_without_account() {
     let hash = hash_password("p").await.unwrap();
     let time = async |hash: Option<&str>| {
         let mut best = std::time::Duration::MAX;

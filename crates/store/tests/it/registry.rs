@@ -1,4 +1,4 @@
-//! The registry: SQLite with a folder, and PostgreSQL with S3.
+//! Tests of the registry on SQLite with a folder, and on PostgreSQL with S3.
 
 mod backup;
 mod dead;
@@ -33,12 +33,12 @@ use tempfile::TempDir;
 
 use crate::harness::{Place, for_each_database, http, s3, server};
 
-/// An empty registry with a few people.
+/// An empty registry with some accounts.
 pub(crate) struct Shop<'a> {
     pub(crate) place: &'a Place,
     pub(crate) database: Database,
     pub(crate) storage: Storage,
-    /// How another process opens the storage.
+    /// The URL with which another process opens the storage.
     pub(crate) storage_url: String,
     pub(crate) alice: User,
     pub(crate) bob: User,
@@ -62,7 +62,7 @@ impl Shop<'_> {
         Actor::person(&self.admin)
     }
 
-    /// The registry as another process has it.
+    /// Opens the registry a second time, like another process.
     pub(crate) async fn again(&self) -> (Database, Storage) {
         (self.place.again().await, open_storage(&self.storage_url))
     }
@@ -76,7 +76,7 @@ pub(crate) fn open_storage(url: &str) -> Storage {
     Storage::folder(url.as_ref()).unwrap()
 }
 
-/// Gives an empty registry of each kind.
+/// Passes an empty registry of each kind to a test.
 pub(crate) async fn for_each_registry(test: impl AsyncFn(&Shop<'_>)) {
     let folder = TempDir::new().unwrap();
     for_each_database(async |place| {
@@ -118,7 +118,7 @@ pub(crate) fn allow() -> ScanResult {
     ScanResult { verdict: ScanVerdict::Allow, report: serde_json::json!({"findings": []}) }
 }
 
-/// A version with all its parts, of which a test changes some.
+/// A version to publish, of which a test changes some parts.
 #[derive(Clone)]
 pub(crate) struct Draft {
     pub(crate) package: PackageName,
@@ -155,7 +155,7 @@ pub(crate) fn draft(package: &str, text: &str) -> Draft {
 }
 
 impl Draft {
-    /// As long as one, and another for other files.
+    /// A fake integrity hash that depends on the files.
     pub(crate) fn integrity(&self) -> String {
         format!("sha256-{}=", &sha256_hex(&self.artefact)[..43])
     }
@@ -182,7 +182,7 @@ impl Draft {
     }
 }
 
-/// Publishes, which must work.
+/// Publishes a version, and panics if that fails.
 pub(crate) async fn publish(
     shop: &Shop<'_>,
     actor: &Actor,
@@ -192,8 +192,8 @@ pub(crate) async fn publish(
     draft(package, text).publish(shop.registry(), actor).await.unwrap()
 }
 
-/// Tasks that do the same at once, each in a process of its own as far as the store knows.
-pub(crate) async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+/// Runs tasks concurrently.
+pub(crate) async fn run_concurrently<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     tasks: impl IntoIterator<Item = F>,
 ) -> Vec<T> {
     let tasks: Vec<F> = tasks.into_iter().collect();

@@ -63,7 +63,7 @@ async fn words_are_found_and_ranked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn weird_words_are_words() {
+async fn query_operators_are_plain_words() {
     for_each_database(async |place| {
         let database = &place.database;
         let base = database.knowledge().create("b", None).await.unwrap();
@@ -89,7 +89,7 @@ async fn weird_words_are_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_chunks_are_kept() {
+async fn large_chunks_are_stored() {
     for_each_database(async |place| {
         let database = &place.database;
         let base = database.knowledge().create("b", None).await.unwrap();
@@ -143,7 +143,7 @@ async fn vectors_are_found_by_cosine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vector_that_is_none_is_refused() {
+async fn invalid_vectors_are_rejected() {
     for_each_database(async |place| {
         let base = place.database.knowledge().create("b", None).await.unwrap();
         let task = add(&place.database, &base.id, "1").await;
@@ -188,7 +188,7 @@ async fn changes_of_other_processes_are_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vectors_move_when_pgvector_comes() {
+async fn vectors_migrate_to_pgvector() {
     for_each_database(async |place| {
         if place.is_sqlite() || !place.pgvector {
             return;
@@ -196,7 +196,7 @@ async fn vectors_move_when_pgvector_comes() {
         let base = place.database.knowledge().create("b", None).await.unwrap();
         let task = add(&place.database, &base.id, "1").await;
         fill(&place.database, &task, &[("x", Some(&[1.0, -2.5]))], Some("e")).await.unwrap();
-        // As it was before the extension: 1.0 and -2.5 as little-endian bytes.
+        // As stored before pgvector was installed: 1.0 and -2.5 as little-endian bytes.
         place
             .raw(
                 r"UPDATE vectors SET embedding = '\x0000803f000020c0';

@@ -3,7 +3,7 @@ use savoir_store::Speaker;
 use crate::harness::for_each_database;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_people_choose_the_same_id_and_see_their_own() {
+async fn users_with_same_session_id_see_their_own() {
     for_each_database(async |place| {
         let sessions = place.database.sessions();
         let one = sessions.ensure("s", 1).await.unwrap();
@@ -16,7 +16,7 @@ async fn two_people_choose_the_same_id_and_see_their_own() {
         assert_eq!(sessions.ensure("s", 2).await.unwrap(), two);
         sessions.append(&two.id, Speaker::User, "mine").await.unwrap();
         assert!(sessions.messages(&one.id, None).await.unwrap().is_empty());
-        // Who was first goes: the other one keeps theirs.
+        // The session of the first user is deleted; the second user's session stays.
         assert!(sessions.delete(&one.id, Some(1)).await.unwrap());
         assert_eq!(sessions.own("s", 2).await.unwrap().unwrap().message_count, 1);
     })
@@ -24,7 +24,7 @@ async fn two_people_choose_the_same_id_and_see_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation() {
+async fn session_lifecycle() {
     for_each_database(async |place| {
         let sessions = place.database.sessions();
         assert_eq!(sessions.get("s").await.unwrap(), None);
@@ -69,7 +69,7 @@ async fn a_conversation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn order_is_kept_at_once() {
+async fn concurrent_messages_get_distinct_positions() {
     for_each_database(async |place| {
         place.database.sessions().ensure("s", 1).await.unwrap();
         let other = place.again().await;

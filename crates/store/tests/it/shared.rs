@@ -1,4 +1,4 @@
-//! Settings, rate limits, leases and usage: what all processes share.
+//! Tests of settings, rate limits, leases and usage, which all processes share.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -28,7 +28,7 @@ async fn settings_are_shared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_agree_on_a_key() {
+async fn concurrent_starts_agree_on_a_signing_key() {
     for_each_database(async |place| {
         let other = place.again().await;
         let tasks: Vec<_> = (0..8_i64)
@@ -73,7 +73,7 @@ async fn processes_agree_on_a_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hits_are_counted_together() {
+async fn rate_limit_hits_of_processes_are_summed() {
     for_each_database(async |place| {
         let other = place.again().await;
         let tasks: Vec<_> = (0..20)
@@ -99,7 +99,7 @@ async fn hits_are_counted_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_opens_with_the_first_hit() {
+async fn rate_limit_window_starts_with_first_hit() {
     for_each_database(async |place| {
         let limits = place.database.rate_limits();
         let window = Duration::from_millis(300);
@@ -117,7 +117,7 @@ async fn a_window_opens_with_the_first_hit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_has_one_holder() {
+async fn lease_is_held_by_one_process() {
     for_each_database(async |place| {
         let leases = place.database.leases();
         let short = Duration::from_millis(200);
@@ -173,7 +173,7 @@ async fn usage_is_summed() {
         assert_eq!(one.by_provider, BTreeMap::from([("p".into(), tokens(2))]));
         let later = usage.summary(Timestamp::now().plus(MINUTE), None).await.unwrap();
         assert_eq!(later.total, TokenSums::default());
-        // Whatever a provider tells, it can be summed.
+        // Token counts are capped, so that their sum cannot overflow.
         for (provider, model) in [("r", "m"), ("r", "m"), ("s", "n")] {
             let (input_tokens, output_tokens) = (u64::MAX, u64::MAX);
             let spent =
@@ -183,6 +183,26 @@ async fn usage_is_summed() {
         let all = usage.summary(start, None).await.unwrap();
         assert_eq!(all.total.requests, 7);
         assert!(all.total.input_tokens > 1_000_000_000, "{all:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_lasts_as_long_as_its_work_and_two_seconds_after_a_crash() {
+    for_each_database(async |place| {
+        let leases = place.database.leases();
+        let lease = leases.hold("l").await.unwrap().expect("a lease");
+        assert!(leases.hold("l").await.unwrap().is_none());
+        let work = async {
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            leases.hold("l").await.unwrap().is_none()
+        };
+        assert_eq!(lease.during(work).await, Some(true), "it was renewed");
+        let lease = leases.hold("l").await.unwrap().expect("it was released");
+        // Nobody renews it after a crash.
+        drop(lease);
+        tokio::time::sleep(Duration::from_millis(2100)).await;
+        assert!(leases.hold("l").await.unwrap().is_some());
     })
     .await;
 }

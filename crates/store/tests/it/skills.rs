@@ -13,7 +13,7 @@ async fn names(skills: &SkillFiles) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_skill_from_its_beginning_to_its_end() {
+async fn skill_file_lifecycle() {
     for_each_storage(async |files| {
         let (skills, other) = (files.storage.skills(), files.again().skills());
         assert!(names(&skills).await.is_empty());
@@ -54,7 +54,7 @@ async fn a_skill_from_its_beginning_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_creates_a_skill() {
+async fn concurrent_create_succeeds_once() {
     for_each_storage(async |files| {
         for round in 0..3 {
             let tasks: Vec<_> = (0..8)
@@ -82,7 +82,7 @@ async fn one_of_many_creates_a_skill() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_replaces_a_skill() {
+async fn concurrent_replace_succeeds_once() {
     for_each_storage(async |files| {
         let made = files.storage.skills().create("a", "text").await.unwrap();
         let tasks: Vec<_> = (0..8)
@@ -109,7 +109,7 @@ async fn one_of_many_replaces_a_skill() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_none() {
+async fn invalid_skill_names_are_rejected() {
     for_each_storage(async |files| {
         let skills = files.storage.skills();
         files.storage.put("secret/SKILL.md", Bytes::from_static(b"secret")).await.unwrap();
@@ -127,7 +127,7 @@ async fn names_that_are_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_people_made_by_hand() {
+async fn files_created_by_hand_are_found() {
     for_each_storage(async |files| {
         let (storage, skills) = (&files.storage, files.storage.skills());
         let put = async |key: &str, bytes: &[u8]| {
@@ -157,7 +157,7 @@ async fn what_people_made_by_hand() {
                 other => panic!("{other}"),
             }
         }
-        // Files that are no text can be replaced and deleted.
+        // Files that are not valid text can be replaced and deleted.
         let binary = skills.read_lossy("binary").await.unwrap().unwrap();
         assert_eq!(&*binary.text, "\u{fffd}\u{fffd}");
         let wrong = skills.replace("binary", "x", "another version").await.unwrap_err();
@@ -180,7 +180,8 @@ async fn an_unchanged_file_is_not_read_again() {
     for_each_storage(async |files| {
         let skills = files.storage.skills();
         skills.create("a", "text").await.unwrap();
-        // A file that just changed is read again: it could change twice in one tick of the clock.
+        // A file that changed recently is always read again, because it could change twice within
+        // the clock's resolution.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let first = skills.read("a").await.unwrap().unwrap();
         let second = skills.read("a").await.unwrap().unwrap();
@@ -200,14 +201,14 @@ fn folder() -> (tempfile::TempDir, Storage, std::path::PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_by_hand_are_seen_at_once() {
+async fn manual_edits_are_seen_immediately() {
     let (_temp, storage, root) = folder();
     let skills = storage.skills();
     let made = skills.create("a", "text 0").await.unwrap();
     let path = root.join("a/SKILL.md");
     assert!(root.join("a/SKILL.md.lock").exists());
     for n in 1..50 {
-        // The same length, in the same file.
+        // The new text has the same length and is in the same file.
         std::fs::write(&path, format!("text {}", n % 10)).unwrap();
         let read = skills.read("a").await.unwrap().unwrap();
         assert_eq!(*read.text, *format!("text {}", n % 10));
@@ -224,7 +225,7 @@ async fn changes_by_hand_are_seen_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_do_not_lead_out() {
+async fn symlinks_out_of_the_folder_are_ignored() {
     let (temp, storage, root) = folder();
     let outside = temp.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -258,7 +259,7 @@ async fn links_do_not_lead_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_see_whole_files() {
+async fn readers_never_see_partial_files() {
     let (_temp, storage, _root) = folder();
     let skills = storage.skills();
     let mut version = skills.create("a", &"0".repeat(100_000)).await.unwrap().version;
@@ -280,7 +281,7 @@ async fn readers_see_whole_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn creators_and_removers_agree() {
+async fn concurrent_create_and_delete_are_atomic() {
     let (_temp, storage, root) = folder();
     let tasks: Vec<_> = (0..8)
         .map(|n| {
@@ -308,13 +309,13 @@ async fn creators_and_removers_agree() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_everyone_sees_did_not_fail() {
+async fn failed_folder_sync_is_not_an_error() {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     let (_temp, storage, root) = folder();
     let skills = storage.skills();
     let made = skills.create("a", "text").await.unwrap();
-    // Files can be written there, but only root can open the folder itself.
+    // Files in this folder can be written, but the folder itself cannot be opened and synced.
     fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o300)).unwrap();
     let changed = skills.replace("a", "more text", &made.version).await;
     fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o700)).unwrap();

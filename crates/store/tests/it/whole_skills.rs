@@ -1,4 +1,4 @@
-//! Skills with files beside their `SKILL.md`.
+//! Tests of skills with files beside their `SKILL.md`.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ async fn text(skills: &SkillFiles, name: &str, path: &str) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_come_and_go_with_their_skill() {
+async fn skill_files_are_replaced_and_deleted_together() {
     for_each_storage(async |files| {
         let (skills, other) = (files.storage.skills(), files.again().skills());
         assert!(paths(&skills, "a").await.is_empty());
@@ -49,7 +49,7 @@ async fn files_come_and_go_with_their_skill() {
         assert!(matches!(gone, WriteError::Missing), "{gone}");
         assert_eq!(text(&other, "a", "references/ä.md").await.unwrap(), "one", "nothing is lost");
 
-        // A new text keeps the files; a new skill does not.
+        // Replacing the text keeps the files; replacing the whole skill does not.
         let edited = other.replace("a", "edited", &made.version).await.unwrap();
         assert_eq!(paths(&skills, "a").await.len(), 2);
         let second = vec![resource("assets/b.txt", "two")];
@@ -69,7 +69,7 @@ async fn files_come_and_go_with_their_skill() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_that_are_none() {
+async fn invalid_resource_paths_are_rejected() {
     for_each_storage(async |files| {
         let skills = files.storage.skills();
         files.storage.put("secret.txt", Bytes::from_static(b"secret")).await.unwrap();
@@ -91,7 +91,7 @@ async fn paths_that_are_none() {
             assert_eq!(skills.resource(name, "y.md", 1024).await.unwrap(), None);
             assert!(skills.put(name, "x", Vec::new(), None).await.is_err());
         }
-        // Two files cannot lie in the same place: the old skill stays as it was.
+        // A file and a folder cannot have the same name: the old skill stays unchanged.
         let clash = vec![resource("x/y.md", "new"), resource("x/y.md/z", "new")];
         if skills.put("a", "new", clash, Some(&made.version)).await.is_err() {
             assert_eq!(&*skills.read("a").await.unwrap().unwrap().text, "a");
@@ -102,7 +102,7 @@ async fn paths_that_are_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_people_put_there() {
+async fn files_added_by_hand_are_listed() {
     for_each_storage(async |files| {
         let (storage, skills) = (&files.storage, files.storage.skills());
         let put = async |key: &str| storage.put(key, Bytes::from_static(b"x")).await.unwrap();
@@ -120,7 +120,7 @@ async fn files_that_people_put_there() {
 }
 
 #[test]
-fn links_lead_nowhere() {
+fn symlinked_resources_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let skills = Storage::folder(folder.path()).unwrap().skills();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -141,7 +141,7 @@ fn links_lead_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_many_puts_a_skill() {
+async fn concurrent_put_succeeds_once() {
     for_each_storage(async |files| {
         let made = files.storage.skills().put("a", "0", Vec::new(), None).await.unwrap();
         let tasks: Vec<_> = (1..8)
@@ -169,12 +169,12 @@ async fn one_of_many_puts_a_skill() {
     .await;
 }
 
-/// The folder in which a process writes that will be killed.
+/// The folder in which the child process writes until it is killed.
 const DOOMED: &str = "SAVOIR_TEST_DOOMED_FOLDER";
 
 #[test]
 #[ignore = "runs in a process of its own, which is killed"]
-fn writes_until_it_is_killed() {
+fn write_skills_until_killed() {
     let Some(folder) = std::env::var_os(DOOMED).map(PathBuf::from) else { return };
     let skills = Storage::folder(&folder).unwrap().skills();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -188,7 +188,7 @@ fn writes_until_it_is_killed() {
 }
 
 #[test]
-fn whoever_is_killed_leaves_the_old_skill_or_the_new_one() {
+fn killed_writer_leaves_old_or_new_skill() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let open = |path: &Path| Storage::folder(path).unwrap().skills();
@@ -198,7 +198,7 @@ fn whoever_is_killed_leaves_the_old_skill_or_the_new_one() {
     let mut seen = BTreeSet::new();
     for round in 0..6u64 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "whole_skills::writes_until_it_is_killed"])
+            .args(["--ignored", "--exact", "whole_skills::write_skills_until_killed"])
             .env(DOOMED, folder.path())
             .stdout(Stdio::null())
             .spawn()
@@ -213,7 +213,7 @@ fn whoever_is_killed_leaves_the_old_skill_or_the_new_one() {
             for path in paths(&skills, "a").await {
                 assert_eq!(text(&skills, "a", &path).await.unwrap(), &*file.text, "{path}");
             }
-            // Nobody's lock is left, and the skill can be changed.
+            // No lock is left over, so the skill can be changed.
             skills.replace("a", &file.text, &file.version).await.unwrap();
         });
     }

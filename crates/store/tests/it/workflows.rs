@@ -13,7 +13,7 @@ fn named(name: &str) -> NewWorkflow {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workflow_is_kept_and_changed() {
+async fn workflow_lifecycle() {
     for_each_database(async |place| {
         let workflows = place.database.workflows();
         assert!(workflows.create(NewWorkflow::default(), None).await.is_err());
@@ -29,11 +29,11 @@ async fn a_workflow_is_kept_and_changed() {
 
         let graph = json!({"nodes": [{"z": 1, "a": "\u{0}"}], "edges": []});
         let change = NewWorkflow { graph: Some(graph.clone()), ..NewWorkflow::default() };
-        let changed = workflows.update(&mine.id, change).await.unwrap().unwrap();
+        let changed = workflows.update(&mine.id, change, Some(1)).await.unwrap().unwrap();
         assert_eq!((changed.name.as_str(), &changed.graph), ("mine", &graph));
         assert!(changed.updated_at > mine.updated_at);
         assert_eq!(workflows.get(&mine.id).await.unwrap(), Some(changed));
-        assert_eq!(workflows.update("none", named("x")).await.unwrap(), None);
+        assert_eq!(workflows.update("none", named("x"), None).await.unwrap(), None);
 
         let run = workflows.begin(&theirs.id, None, "in", None, "w", MINUTE).await.unwrap();
         assert!(workflows.delete(&theirs.id).await.unwrap());
@@ -45,7 +45,7 @@ async fn a_workflow_is_kept_and_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_execution_has_one_worker() {
+async fn execution_is_claimed_by_one_worker() {
     for_each_database(async |place| {
         let workflows = place.database.workflows();
         let workflow = workflows.create(named("w"), None).await.unwrap();
@@ -103,7 +103,7 @@ async fn an_execution_has_one_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_executions_are_dropped() {
+async fn old_executions_are_deleted() {
     for_each_database(async |place| {
         let workflows = place.database.workflows();
         let workflow = workflows.create(named("w"), None).await.unwrap();

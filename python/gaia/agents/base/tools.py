@@ -1,15 +1,15 @@
-"""The decorator that makes a function of `tools.py` a tool."""
+"""The decorator `@tool`, which marks functions in `tools.py` as tools."""
 
-# Every decorated function in the order of decoration. The host looks here after it has loaded a
-# module; a list, because two modules may each have a function of the same name.
+# All decorated functions in the order of decoration. The host reads this after it has loaded a
+# module. It is a list, because two modules may have functions of the same name.
 REGISTERED = []
 
 
 def tool(function=None, **_ignored):
     """Mark a function as a tool: `@tool`, `@tool()` or `@tool(atomic=True)`.
 
-    SKILL.md is what declares a tool, so keywords change nothing here. The function is returned as
-    it is and can be called like any other.
+    The keywords have no effect here, because SKILL.md declares the tools. The function is returned
+    unchanged and can be called as usual.
     """
 
     def mark(marked):

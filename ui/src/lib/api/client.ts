@@ -18,7 +18,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A hint for servers and proxies that send none. */
+/** A hint for error responses without one, for example from proxies. */
 function hintFor(status: number): string {
   if (status === 0) return common.hints.offline
   if (status === 401) return common.hints.login
@@ -40,11 +40,11 @@ export interface RequestOptions {
 }
 
 const KEY = 'savoir-key'
-/** The key that `savoir ui` gives in the fragment of its link. Other ports of the host cannot read the storage. */
+/** The key from the fragment of the link that `savoir ui` prints. Storage is separate for each port of a host. */
 const key = takeKey()
 
 function takeKey(): string | null {
-  // Tests of the models import this file without a browser.
+  // Unit tests import this file without a browser.
   if (typeof window === 'undefined') return null
   const given = /^#key=([0-9a-f]+)$/.exec(window.location.hash)?.[1]
   if (given) window.history.replaceState(window.history.state, '', window.location.pathname + window.location.search)

@@ -332,6 +332,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/auth/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Finish the login: the provider sends the browser here. */
+        get: operations["auth_oidc_callback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Log in with the provider that the server is configured with. */
+        get: operations["auth_oidc_start"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/password": {
         parameters: {
             query?: never;
@@ -1099,7 +1133,11 @@ export interface paths {
         /** List skills: your own, or all for administrators. */
         get: operations["skills_list"];
         put?: never;
-        /** Create a skill. */
+        /**
+         * Create a skill.
+         * @description If an API token creates it and the scan finds something, it is disabled until a user enables it.
+         *     Then the response has a `verdict`, and `GET /api/v1/skills/{name}/insight` explains the findings.
+         */
         post: operations["skills_create"];
         delete?: never;
         options?: never;
@@ -1195,7 +1233,11 @@ export interface paths {
         };
         /** Show a skill. */
         get: operations["skills_get"];
-        /** Replace the text of a skill. */
+        /**
+         * Replace the text of a skill.
+         * @description If an API token does it and the scan finds something, the skill is disabled until a user enables
+         *     it, as for a new skill.
+         */
         put: operations["skills_update"];
         post?: never;
         /** Delete a skill with its folder. */
@@ -1274,6 +1316,64 @@ export interface paths {
         put?: never;
         /** Run a skill and stream its events. */
         post: operations["skills_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{name}/tools/{tool}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a tool of a skill and stream its events.
+         * @description The tool runs in the sandbox, if the server lets tools run. An administrator in the web app is
+         *     asked for approval; for others, a tool that is not approved does not run.
+         */
+        post: operations["skills_run_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{name}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the saved versions of a skill, newest first: those of SKILL.md.
+         * @description For users who may change the skill. The last 30 are stored.
+         */
+        get: operations["skills_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/skills/{name}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a saved version of a skill. To restore it, replace the text of the skill with it. */
+        get: operations["skills_version"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1738,7 +1838,7 @@ export interface paths {
          * Search skills, best match first.
          * @description Words are searched in name, description, tags and text; in names and descriptions also with
          *     typos and by synonyms. `total` counts the results of all pages, at most 1000. `"two words"` is a
-         *     phrase; `tag:`, `author:` and `tier:` filter. Without words, the most recently changed
+         *     phrase; `tag:`, `author:`, `tier:` and `evaluated:yes` filter. Without words, the most recently changed
          *     skills are listed.
          */
         get: operations["registry_search"];
@@ -1935,6 +2035,32 @@ export interface paths {
         /** Appeal against the scan of a version or of a refused archive. */
         post: operations["registry_appeal_in"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/registry/api/v1/skills/{namespace}/{name}/{version}/attestations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the newest signed evaluation of each key for a version.
+         * @description Each attester is listed by itself, and nothing is averaged: evaluations of different models and
+         *     cases are different measurements.
+         */
+        get: operations["registry_attestations_in"];
+        put?: never;
+        /**
+         * Add a signed evaluation to a version. Everyone with an account can do this.
+         * @description The signature counts, not the account. The statement must be about the published files.
+         */
+        post: operations["registry_add_attestation_in"];
+        /** Remove a signed evaluation that you added. Administrators can remove that of any account. */
+        delete: operations["registry_remove_attestation_in"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2278,6 +2404,32 @@ export interface paths {
         /** Appeal against the scan of a version or of a refused archive. */
         post: operations["registry_appeal"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/registry/api/v1/skills/{name}/{version}/attestations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the newest signed evaluation of each key for a version.
+         * @description Each attester is listed by itself, and nothing is averaged: evaluations of different models and
+         *     cases are different measurements.
+         */
+        get: operations["registry_attestations"];
+        put?: never;
+        /**
+         * Add a signed evaluation to a version. Everyone with an account can do this.
+         * @description The signature counts, not the account. The statement must be about the published files.
+         */
+        post: operations["registry_add_attestation"];
+        /** Remove a signed evaluation that you added. Administrators can remove that of any account. */
+        delete: operations["registry_remove_attestation"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2662,10 +2814,10 @@ export interface components {
         /** @description Entries, newest first. */
         AuditLog: {
             items: components["schemas"]["LogEntry"][];
-            /** @description Where older ones begin; nothing at the end. */
+            /** @description The cursor of the next page, with older entries; none on the last page. */
             next_cursor?: string | null;
         };
-        /** @description Changes of a knowledge base. What is left out stays. */
+        /** @description Changes of a knowledge base. Missing fields stay unchanged. */
         BaseChange: {
             name?: string | null;
             /** Format: int64 */
@@ -2685,12 +2837,12 @@ export interface components {
             created_at: string;
             /** @description Whether the caller may change it. */
             may_change: boolean;
-            /** @description `words`, or `hybrid` if meanings are searched, too. */
+            /** @description `words`, or `hybrid` if the search also uses embeddings. */
             search: string;
             settings: components["schemas"]["BaseSettings"];
-            /** @description The model whose vectors it holds. */
+            /** @description The embedding model of the stored vectors. */
             embedding_model?: string | null;
-            /** @description Whether its documents must be indexed again to follow the settings. */
+            /** @description Whether its documents must be indexed again for the current settings. */
             stale: boolean;
         };
         BaseInfo: {
@@ -2723,7 +2875,7 @@ export interface components {
             chunk_tokens: number;
             /**
              * Format: int64
-             * @description Maximum tokens that a passage repeats from the one before.
+             * @description Maximum number of tokens that a passage repeats from the previous one.
              */
             chunk_overlap: number;
         };
@@ -2733,27 +2885,27 @@ export interface components {
             label: string;
             repo: string;
             ref?: string | null;
-            /** @description Its folder in the repository; empty at the root. */
+            /** @description The folder in the repository; empty for the root. */
             folder: string;
             name: string;
             description: string;
-            /** @description The object that its SKILL.md is. */
+            /** @description The Git object id of SKILL.md. */
             sha: string;
             installed: boolean;
             /** @description The name of your installed copy. */
             installed_as?: string | null;
             update_available: boolean;
         };
-        /** @description What the catalogue has. */
+        /** @description The skills of all sources. */
         CatalogListing: {
             items: components["schemas"]["CatalogItem"][];
             /** @description Sources that did not respond. */
             errors: components["schemas"]["SourceFailure"][];
         };
-        /** @description What a skill of the catalogue would bring. */
+        /** @description A skill of the catalogue and, if it is installed, what an update would change. */
         CatalogPreview: {
             name: string;
-            /** @description Its SKILL.md. */
+            /** @description The text of SKILL.md. */
             text: string;
             files: components["schemas"]["PreviewFile"][];
             permissions: components["schemas"]["PermissionView"][];
@@ -2764,29 +2916,29 @@ export interface components {
         };
         /** @description The changes; missing fields stay unchanged. */
         Change: {
-            /** @description Whether it is offered to agents. */
+            /** @description Whether agents can use the skill. */
             enabled?: boolean | null;
-            /** @description Whether it is listed first and never archived. */
+            /** @description Whether the skill is listed first and never archived. */
             pinned?: boolean | null;
         };
-        /** @description Something that a person says. */
+        /** @description A message to a model, a skill or a workflow. */
         ChatMessage: {
             /** @description The conversation: 1 to 128 letters, digits, `_` and `-`. */
             session_id: string;
             /** @description The message. `@skill text` runs a skill. */
             message: string;
-            /** @description A workflow that answers. */
+            /** @description The workflow that answers. */
             workflow_id?: string | null;
-            /** @description A knowledge base to search. */
+            /** @description The knowledge base to search. */
             kb_id?: string | null;
             /** @description `provider:model` or a model's name. */
             model?: string | null;
             /**
-             * @description Which tools of skills are offered where a model uses skills: those of the mode `Global`, `Dev`,
-             *     `Meeting` or `Writer`. `Global` if nothing else is said.
+             * @description The mode, which limits the tools of skills that the model can use: `Global`, `Dev`,
+             *     `Meeting` or `Writer`. Default: `Global`.
              */
             mode?: string | null;
-            /** @description Whether the answer goes on when the client disconnects. */
+            /** @description Whether the answer continues when the client disconnects. */
             detached?: boolean;
         };
         /** @description The findings in a text. Positions count UTF-16 code units from the start of the text. */
@@ -2817,25 +2969,25 @@ export interface components {
         /** @description A converted text. */
         ConvertedSkill: {
             text: string;
-            /** @description What the other system cannot express, or only in a similar way. */
+            /** @description Fields that the other dialect cannot express, or only approximately. */
             lost: components["schemas"]["LostField"][];
             /** @description The outcome for each field. */
             fields: components["schemas"]["FieldChange"][];
-            /** @description Other files that the other system needs. */
+            /** @description Other files that the skill needs in the other dialect. */
             files: components["schemas"]["ConvertedFile"][];
         };
         /** @description A signature for a version that was published. */
         Countersign: {
-            /** @description For whom the key signs: `publisher` or `auditor`. */
+            /** @description The role of the signer: `publisher` or `auditor`. */
             signer: string;
-            /** @description The record, as it would be in `signature.json`. */
+            /** @description The record, in the format of `signature.json`. */
             record: Record<string, never>;
         };
-        /** @description A namespace that was taken. */
+        /** @description A created namespace. */
         CreatedNamespace: {
             namespace: string;
         };
-        /** @description An address and a password. */
+        /** @description An email address and a password. */
         Credentials: {
             email: string;
             /** @description At least 6 characters. */
@@ -2848,11 +3000,11 @@ export interface components {
         /** @description The deprecation message of a version or of all versions. */
         Deprecated: {
             name: string;
-            /** @description None means all. */
+            /** @description The version; none means all versions. */
             version?: string | null;
             message?: string | null;
         };
-        /** @description What is wrong. */
+        /** @description An error message. */
         Detail: {
             detail: string;
         };
@@ -2863,7 +3015,7 @@ export interface components {
             type?: string | null;
             required: boolean;
             description?: string | null;
-            /** @description The only values that it may have. */
+            /** @description The allowed values, if there is a fixed list. */
             choices?: unknown[] | null;
         };
         /** @description A format of SKILL.md. */
@@ -2892,20 +3044,20 @@ export interface components {
             file_size: number;
             created_at: string;
             task_id?: string | null;
-            /** @description Why it cannot be searched. */
+            /** @description Why indexing failed. */
             error?: string | null;
         };
         DocumentList: {
             documents: components["schemas"]["DocumentItem"][];
             total: number;
         };
-        /** @description The text of a document, as it is searched. */
+        /** @description The extracted text of a document, which searches use. */
         DocumentText: {
             text: string;
-            /** @description Whether the end is missing. */
+            /** @description Whether the text is incomplete because of its length. */
             truncated: boolean;
         };
-        /** @description What comes after what. */
+        /** @description An edge from one node to another. */
         EdgeData: {
             source: string;
             target: string;
@@ -2920,12 +3072,46 @@ export interface components {
         Enabled: {
             enabled: boolean;
         };
+        /** @description The agent and the model that were measured. */
+        EvaluatedHost: {
+            name: string;
+            version: string;
+            /** @description `provider:model` */
+            model: string;
+        };
+        /** @description A mean with its confidence interval. */
+        EvaluatedRange: {
+            /** Format: double */
+            mean: number;
+            /** Format: double */
+            lower: number;
+            /** Format: double */
+            upper: number;
+        };
+        /** @description Precision and recall of the use of a skill among some skills. */
+        EvaluatedTriggers: {
+            /** Format: int64 */
+            catalogue: number;
+            /** Format: int64 */
+            queries: number;
+            precision?: components["schemas"]["EvaluatedRange"] | null;
+            recall?: components["schemas"]["EvaluatedRange"] | null;
+        };
+        /** @description The model that judged. */
+        EvaluationJudge: {
+            model: string;
+        };
+        /**
+         * @description The verdict of an evaluation.
+         * @enum {string}
+         */
+        EvaluationVerdict: "pass" | "fail" | "underpowered";
         /** @description The input of a workflow. */
         ExecuteBody: {
             input: string;
             /** @description `provider:model` or a model's name. */
             model?: string | null;
-            /** @description Whether the run goes on when the client disconnects. */
+            /** @description Whether the run continues when the client disconnects. */
             detached?: boolean;
         };
         /** @description One run of a workflow. */
@@ -2945,10 +3131,10 @@ export interface components {
             outputs: Record<string, never>;
             /** @description The output of the workflow, if it is completed. */
             output?: unknown;
-            /** @description Why it failed. */
+            /** @description The error message. */
             error?: string | null;
             usage?: components["schemas"]["ExecutionUsage"] | null;
-            /** @description Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`. */
+            /** @description Why the model's last answer ended: `stop`, `length`, `tool_calls` or `other`. */
             finish_reason?: string | null;
         };
         ExecutionList: {
@@ -2992,13 +3178,13 @@ export interface components {
             path: string;
             /** @description `added`, `changed` or `removed` */
             change: string;
-            /** @description Its bytes now. */
+            /** @description The current size in bytes. */
             before?: number | null;
             after?: number | null;
         };
-        /** @description A file that a tool left. */
+        /** @description A file that a tool created. */
         FileItem: {
-            /** @description Its path in the folder in which the tool ran. */
+            /** @description The path in the folder in which the tool ran. */
             path: string;
             /** Format: int64 */
             size: number;
@@ -3018,13 +3204,13 @@ export interface components {
             field?: string | null;
             start: number;
             end: number;
-            /** @description Counted from one. */
+            /** @description The line number, from 1. */
             line: number;
-            /** @description In characters, counted from one. */
+            /** @description The column in characters, from 1. */
             column: number;
             fixes: components["schemas"]["FindingFix"][];
         };
-        /** @description Edits that solve a problem together. */
+        /** @description Edits that together fix a problem. */
         FindingFix: {
             title: string;
             /** @description Whether the fix keeps the meaning of the text. */
@@ -3046,32 +3232,32 @@ export interface components {
             results: components["schemas"]["FoundPassage"][];
             total: number;
         };
-        /** @description A passage that fits. */
+        /** @description A passage that matches the query. */
         FoundPassage: {
             text: string;
             metadata: components["schemas"]["PassageMetadata"];
             /**
              * Format: double
-             * @description How relevant it is, between 0 and 1: 0 has nothing to do with the question.
+             * @description The relevance between 0 and 1; 0 means unrelated.
              */
             score: number;
             /**
              * Format: int32
-             * @description The place among all that was found, from 1.
+             * @description The position among all results, from 1.
              */
             rank: number;
         };
-        /** @description As `GraphData`; a list that is not given is empty. */
+        /** @description Like `GraphData`; missing lists are empty. */
         GivenGraph: {
             nodes?: components["schemas"]["NodeData"][];
             edges?: components["schemas"]["EdgeData"][];
         };
-        /** @description A version that was taken away. */
+        /** @description A withdrawn version. */
         GoneVersion: {
             name: string;
             version: string;
             withdrawn: boolean;
-            /** @description Other versions with the same content, as `name@version`, which everybody is still given. */
+            /** @description Other versions with the same content, as `name@version`, which are still available. */
             same_content: string[];
         };
         /** @description Nodes and edges. Unknown fields are preserved. */
@@ -3084,7 +3270,7 @@ export interface components {
             /** Format: binary */
             file: string;
         };
-        /** @description How many documents are indexed again. */
+        /** @description The number of documents that are indexed again. */
         IndexingStarted: {
             /** Format: int64 */
             documents: number;
@@ -3096,6 +3282,8 @@ export interface components {
             agents: components["schemas"]["AgentView"][];
             permissions: components["schemas"]["PermissionView"][];
             tools: components["schemas"]["ToolView"][];
+            /** @description Whether this server lets tools of skills run. */
+            can_run_tools: boolean;
             files: components["schemas"]["SkillFileItem"][];
             provenance: components["schemas"]["ProvenanceView"];
             history: components["schemas"]["SkillHistoryItem"][];
@@ -3107,36 +3295,39 @@ export interface components {
         InstalledCopy: {
             name: string;
             text: string;
-            /** @description Whether it was edited here after its installation. */
+            /** @description Whether the copy was edited after its installation. */
             edited: boolean;
-            /** @description What an update would change, besides the text. */
+            /** @description What an update would change, besides the text of SKILL.md. */
             difference: components["schemas"]["UpdateDifference"];
         };
-        /** @description A skill with what is known of it. */
+        /** @description A skill with its metadata. */
         Item: {
             id: string;
             name: string;
             description: string;
             when_to_use?: string | null;
-            /** @description The tools that it allows, by the names of Personal Agent; all if there are none. */
+            /**
+             * @description The tools that the skill allows, by their names in Personal Agent; all tools if the list is
+             *     empty.
+             */
             allowed_tools: string[];
             context_fork: boolean;
-            /** @description Whether it is offered to agents. */
+            /** @description Whether agents can use the skill. */
             enabled: boolean;
             pinned: boolean;
             lifecycle_state: string;
             source: string;
             source_id?: string | null;
             source_version?: string | null;
-            /** @description When an agent used it last. */
+            /** @description The last time that an agent used the skill. */
             last_used_at?: string | null;
-            /** @description The paths of its other files. */
+            /** @description The paths of the other files. */
             resources: string[];
             /** @description `own`, or `shared` for a skill without an owner. */
             owner: string;
             updated_at: string;
             has_inputs: boolean;
-            /** @description What an import repaired. */
+            /** @description What the import repaired. */
             notes?: string[];
             /**
              * @description `review` or `block`, if the scan of an import found something: the skill is disabled until
@@ -3153,13 +3344,13 @@ export interface components {
         KeyList: {
             items: components["schemas"]["ListedKey"][];
         };
-        /** @description A limit that was reached. */
+        /** @description An exceeded limit. */
         LimitDetail: {
             error: string;
         };
-        /** @description A limit that was reached: of requests, or of guesses at a password. */
+        /** @description An exceeded limit of requests, or too many failed logins. */
         LimitOrGuesses: components["schemas"]["LimitDetail"] | components["schemas"]["Detail"];
-        /** @description A limit that was reached: of requests, or of documents that wait. */
+        /** @description An exceeded limit of requests, or too many waiting documents. */
         LimitOrWaiting: components["schemas"]["LimitDetail"] | components["schemas"]["Detail"];
         /** @description A key that is or was registered. */
         ListedKey: {
@@ -3167,23 +3358,23 @@ export interface components {
             public_key: string;
             label: string;
             added_at: string;
-            /** @description Whether its owner has shown that they have its secret half. */
+            /** @description Whether the owner has proved that they have the private key. */
             proved: boolean;
-            /** @description Signatures of the key no longer count since then. */
+            /** @description The time of the revocation. Since then, signatures of the key no longer count. */
             revoked_at?: string | null;
-            /** @description Why it was revoked. */
+            /** @description The reason for the revocation. */
             reason?: string | null;
-            /** @description The auditor who uses it, for administrators. */
+            /** @description The auditor who uses the key; only for administrators. */
             email?: string | null;
         };
         /** @description A member of a team. */
         ListedMember: {
             /**
              * Format: int64
-             * @description Their account.
+             * @description The account id.
              */
             id: number;
-            /** @description Its address, for members and administrators; none if the account is gone. */
+            /** @description The email address, for members and administrators; none if the account was deleted. */
             email?: string | null;
             /** @description `owner` or `publisher`. */
             role: string;
@@ -3194,9 +3385,9 @@ export interface components {
             /** @description `publisher` or `auditor`. */
             signer: string;
             key_id: string;
-            /** @description `active`; or `unknown` or `revoked`, which do not count. */
+            /** @description `active`, `unknown` or `revoked`. Only active signatures count. */
             state: string;
-            /** @description The record, as it would be in `signature.json`. */
+            /** @description The record, in the format of `signature.json`. */
             record: Record<string, never>;
             added_at: string;
         };
@@ -3214,18 +3405,18 @@ export interface components {
         LogEntry: {
             /**
              * Format: int64
-             * @description Its number. There are no gaps.
+             * @description The sequence number, without gaps.
              */
             seq: number;
-            /** @description What it was. */
+            /** @description The action. */
             act: string;
             at: string;
             account?: components["schemas"]["Who"] | null;
-            /** @description With which token, if one may see who it was. */
+            /** @description The API token that was used, if the caller may see the account. */
             token?: string | null;
             package?: string | null;
             version?: string | null;
-            /** @description The namespace that it concerns, or the skill that has a team of its own. */
+            /** @description The namespace, or the skill that has a team of its own. */
             namespace?: string | null;
             details: Record<string, never>;
         };
@@ -3240,9 +3431,9 @@ export interface components {
         LogLines: {
             lines: components["schemas"]["ServerLogLine"][];
         };
-        /** @description A token, and whose it is. */
+        /** @description A session token and its user. */
         LoggedIn: {
-            /** @description For `Authorization: Bearer …`, good for seven days. */
+            /** @description The session token for `Authorization: Bearer …`, valid for seven days. */
             token: string;
             user: components["schemas"]["User"];
         };
@@ -3254,10 +3445,10 @@ export interface components {
         LoginProvider: {
             id: string;
             name: string;
-            /** @description Where logging in starts. */
+            /** @description The URL that starts the login. */
             url: string;
         };
-        /** @description A field that is not in the result with the same meaning. */
+        /** @description A field whose meaning is lost or changed in the result. */
         LostField: {
             field: string;
             message: string;
@@ -3285,7 +3476,7 @@ export interface components {
             /** Format: int64 */
             message_count: number;
         };
-        /** @description Something that was said. */
+        /** @description A message of a conversation. */
         MessageItem: {
             /** @description `user` or `assistant` */
             role: string;
@@ -3297,7 +3488,7 @@ export interface components {
             /** Format: int64 */
             total: number;
         };
-        /** @description A model that can be asked. */
+        /** @description A model that can answer messages. */
         ModelItem: {
             /** @description `provider:model` */
             id: string;
@@ -3325,15 +3516,15 @@ export interface components {
         };
         /** @description A provider of models. */
         ModelProvider: {
-            /** @description Stands before the colon in `openai:gpt-4o`. */
+            /** @description The prefix of model ids, as in `openai:gpt-4o`. */
             id: string;
             label: string;
             needs_key: boolean;
-            /** @description Whether a key is stored. The key itself is never shown. */
+            /** @description Whether an API key is stored. The key itself is never returned. */
             has_key: boolean;
             base_url?: string | null;
             model?: string | null;
-            /** @description `environment` if the server's settings configure it; `settings` if it was added here. */
+            /** @description `environment` if the server configuration sets it, `settings` if it was added here. */
             from?: string | null;
         };
         ModelProviderList: {
@@ -3345,7 +3536,7 @@ export interface components {
         };
         /** @description The new text of a skill. */
         NewContent: {
-            /** @description The whole file. */
+            /** @description The text of SKILL.md. */
             content: string;
         };
         /** @description The price of a model; null removes it. */
@@ -3356,7 +3547,7 @@ export interface components {
             /** Format: double */
             output_usd_per_million?: number | null;
         };
-        /** @description All prices. Models that are left out have none. */
+        /** @description All prices. Models that are not listed lose their price. */
         NewModelPrices: {
             prices: components["schemas"]["NewModelPrice"][];
         };
@@ -3369,12 +3560,12 @@ export interface components {
         NewSkill: {
             /** @description Lower-case letters, digits and hyphens. */
             name: string;
-            /** @description The whole file. */
+            /** @description The text of SKILL.md. */
             content: string;
         };
         /** @description The title of a conversation. */
         NewTitle: {
-            /** @description At most 200 characters; an empty one makes it the first message again. */
+            /** @description At most 200 characters. An empty title resets it to the first message. */
             title: string;
         };
         /** @description A new account. */
@@ -3384,7 +3575,7 @@ export interface components {
             /** @description `user` or `admin` */
             role: string;
         };
-        /** @description A step. Its name is unique in its graph. */
+        /** @description A node. Its id is unique in the graph. */
         NodeData: {
             id: string;
             type: components["schemas"]["NodeKind"];
@@ -3398,13 +3589,22 @@ export interface components {
         NumberedMessage: components["schemas"]["MessageItem"] & {
             /**
              * Format: int64
-             * @description From 0.
+             * @description The index, from 0.
              */
             index: number;
         };
         /** @description A skill, or a version of one. */
         PackageOrVersion: components["schemas"]["RegistryPackageDetail"] | components["schemas"]["RegistryVersionDetail"];
-        /** @description Where a passage stands. */
+        /** @description A parameter of a tool. */
+        ParameterView: {
+            name: string;
+            /** @description `string`, `integer`, `number`, `boolean`, `array` or `object` */
+            type: string;
+            required: boolean;
+            description: string;
+            default?: unknown;
+        };
+        /** @description The origin of a passage. */
         PassageMetadata: {
             doc_id: string;
             chunk_id: string;
@@ -3413,10 +3613,10 @@ export interface components {
             /** Format: int64 */
             chunk_size: number;
         };
-        /** @description The password is wrong. */
+        /** @description The result of changing a password. */
         PasswordChanged: {
             success: boolean;
-            /** @description Replaces all earlier tokens. A browser gets a new session cookie instead. */
+            /** @description The new token. All earlier tokens are revoked. A browser gets a new session cookie instead. */
             token?: string | null;
         };
         /** @description The old password and the new one. */
@@ -3427,13 +3627,13 @@ export interface components {
         /** @description Something that the skill may do. */
         PermissionView: {
             permission: string;
-            /** @description In plain words. */
+            /** @description The permission as an English phrase. */
             phrase: string;
             reason: string;
             /** @description `low`, `medium` or `high` */
             level: string;
         };
-        /** @description A reserved beginning of names, and who may use it. */
+        /** @description A reserved prefix of names, and who can use it. */
         PrefixGrant: {
             prefix: string;
             email: string;
@@ -3451,25 +3651,25 @@ export interface components {
         ProvenanceView: {
             /** @description `authored`, `imported`, `integration` or `catalog` */
             source: string;
-            /** @description The id there. */
+            /** @description The id of the skill at its source. */
             id?: string | null;
             version?: string | null;
             installed_at: string;
         };
         /**
-         * @description Settings of a provider. What is left out stays as it is, but a new address needs the key again.
-         *     An empty address or model means the usual one.
+         * @description Settings of a provider. Missing fields stay unchanged, but a new URL requires the key again. An
+         *     empty URL or model selects the default.
          */
         ProviderBody: {
             api_key?: string | null;
             base_url?: string | null;
-            /** @description The model that is used if a request names none. */
+            /** @description The default model of this provider. */
             model?: string | null;
         };
-        /** @description Whether a provider answers. */
+        /** @description Whether a provider responds. */
         ProviderTest: {
             ok: boolean;
-            /** @description The model that would answer. */
+            /** @description The model that would be used. */
             model?: string | null;
             error?: string | null;
             hint?: string | null;
@@ -3481,116 +3681,140 @@ export interface components {
              * @description The archive: a zip with SKILL.md, or with one folder that has it.
              */
             artifact: string;
-            /** @description The SKILL.md of the archive, once more. */
+            /** @description A copy of the SKILL.md in the archive. */
             skill?: string | null;
-            /** @description The namespace; none for the default one, `anon` for prose. */
+            /** @description The namespace. Default: the default namespace, or `anon` for prose. */
             namespace?: string | null;
             /** @description The name of a text without a SKILL.md. */
             name?: string | null;
             /** @description The version, if SKILL.md has none; it must not differ from the one in SKILL.md. */
             version?: string | null;
-            /** @description What changed. */
+            /** @description The changes in this version. */
             changelog?: string | null;
-            /** @description The report of a scan, as JSON. */
+            /** @description The report of the publisher's scan, as JSON. */
             audit?: string | null;
         };
-        /** @description Where the page is. */
+        /** @description The address of the page. */
         Published: {
             url: string;
             token: string;
             expires_at: string;
         };
-        /** @description Why a scan is wrong. */
+        /** @description An appeal against a scan. */
         RegistryAppeal: {
-            /** @description What an administrator should know. */
+            /** @description The message for the administrators. */
             message: string;
-            /** @description The archive, if it was refused and not published: its SHA-256 in hexadecimal digits. */
+            /** @description The SHA-256 of the archive in hexadecimal digits, if it was rejected and not published. */
             sha256?: string | null;
         };
-        /** @description An archive. */
+        /** @description The archive of a version. */
         RegistryArtifact: {
-            /** @description What it is called. */
+            /** @description The file name. */
             filename: string;
             /**
              * Format: int64
-             * @description Its bytes.
+             * @description The size in bytes.
              */
             size: number;
-            /** @description Their digest, in hexadecimal digits. */
+            /** @description The SHA-256 in hexadecimal digits. */
             sha256: string;
-            /** @description What the files in it are. */
+            /** @description The integrity of the files in it. */
             integrity?: string | null;
         };
-        /** @description What a scan found. */
+        /** @description A signed evaluation that a registry has verified. */
+        RegistryAttestation: {
+            /** @description Identifies the key and the signed statement. */
+            id: string;
+            /** @description The id of the key that signed it. */
+            key_id: string;
+            /** @description The key, if the statement does not contain it. */
+            public_key?: string | null;
+            /** @description What was measured. */
+            evaluation: components["schemas"]["SkillEvaluation"];
+            /** @description The signed statement. */
+            statement: Record<string, never>;
+            added_at?: string | null;
+        };
+        /** @description The signed evaluations of a version. */
+        RegistryAttestations: {
+            /** @description The newest of each key, newest first. Those of the requested keys come first. */
+            items?: components["schemas"]["RegistryAttestation"][];
+            /**
+             * @description Whether two of them cannot both be right: one passes and one fails, or their intervals do not
+             *     overlap.
+             */
+            disagree?: boolean;
+        };
+        /** @description The result of a scan. */
         RegistryAudit: {
             /** @description `ALLOW`, `REVIEW` or `BLOCK`. */
             verdict: string;
-            /** @description Who scanned. */
+            /** @description The scanner. */
             engine?: string | null;
-            /** @description When. */
+            /** @description When the version was scanned. */
             audited_at?: string | null;
-            /** @description What was found. */
+            /** @description The findings. */
             findings?: Record<string, never>[];
         };
-        /** @description What an auditor should know. */
+        /** @description A request for an audit. */
         RegistryAuditRequest: {
             message?: string | null;
         };
-        /** @description Why an archive may be published. */
+        /** @description The permission to publish an archive despite its scan. */
         RegistryClearance: {
             reason: string;
-            /** @description The skill that may have it; else the one for which somebody appealed. */
+            /** @description The skill that may be published with the archive. Default: the one in the appeal. */
             package?: string | null;
         };
-        /** @description An archive that may be published. */
+        /** @description An archive that may be published despite its scan. */
         RegistryClearedArchive: {
             sha256: string;
-            /** @description The only skill that it may be published as. */
+            /** @description The only skill that may be published with the archive. */
             name: string;
         };
-        /** @description `index/v1/config.json`: how a registry is to be asked. */
+        /** @description `index/v1/config.json`: the configuration of a registry. */
         RegistryConfig: {
             /**
              * Format: int32
-             * @description The version of the index.
+             * @description The version of the index format.
              */
             version: number;
-            /** @description Where the registry calls itself to be; a mirror does not know. */
+            /** @description The address of the registry; a mirror does not know it. */
             base?: string | null;
             /**
-             * @description Where archives are, with `{sha256}` and `{filename}`; from the registry's address if it is
-             *     no whole address.
+             * @description The URL template of archives, with `{sha256}` and `{filename}`; may be relative to the
+             *     address of the registry.
              */
             artifacts?: string;
-            /** @description Whether it tells in one answer what some skills need. */
+            /** @description Whether the registry returns packages with all their dependencies in one response. */
             closure?: boolean;
         };
-        /** @description Tells people to use something else. */
+        /** @description Sets or removes a deprecation message. */
         RegistryDeprecate: {
             /** @description The message for users; it cannot be removed. */
             message?: string | null;
         };
-        /** @description A file of a skill. */
+        /** @description A file of a version. */
         RegistryFileDigest: {
-            /** @description Where it is. */
+            /** @description The path in the skill. */
             path: string;
-            /** @description The digest of its bytes. */
+            /** @description The SHA-256 of the file. */
             sha256: string;
             /**
              * Format: int64
-             * @description How many they are.
+             * @description The size in bytes.
              */
             size: number;
         };
-        /** @description What a search found, the best first. */
+        /** @description The result of a search, the best matches first. */
         RegistryFound: {
-            /** @description What was looked for. */
+            /** @description The search query. */
             query?: string;
             /** @description The skills. */
             items: components["schemas"]["RegistrySummary"][];
             /**
              * Format: int64
-             * @description How many there are in all.
+             * @description The total number of matches.
              */
             total?: number | null;
         };
@@ -3598,8 +3822,15 @@ export interface components {
         RegistryJudgement: {
             /** @description allow, review or block */
             verdict: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
+        };
+        /** @description A signed evaluation to publish. */
+        RegistryNewAttestation: {
+            /** @description The signed statement: a DSSE envelope or a Sigstore bundle. */
+            statement: Record<string, never>;
+            /** @description The key that signed it. OpenSSH signatures and certificates contain their key. */
+            public_key?: string | null;
         };
         /** @description A review to write. */
         RegistryNewReview: {
@@ -3612,68 +3843,68 @@ export interface components {
             /** @description The version that you use. */
             version?: string | null;
         };
-        /** @description A skill, with its versions. */
+        /** @description A skill with its versions. */
         RegistryPackageDetail: components["schemas"]["RegistrySummary"] & {
-            /** @description What its newest version says about itself. */
+            /** @description The README of the latest version. */
             readme?: string | null;
             /** @description The deprecation message: what to use instead. */
             deprecated?: string | null;
-            /** @description Its versions, newest first. */
+            /** @description The versions, newest first. */
             versions: components["schemas"]["RegistryVersionSummary"][];
         };
-        /** @description Some skills of a list. */
+        /** @description A page of a list. */
         RegistryPage: {
             /** @description The skills. */
             items: components["schemas"]["RegistrySummary"][];
-            /** @description Where the next ones begin; nothing at the end. */
+            /** @description The cursor of the next page; missing on the last page. */
             next_cursor?: string | null;
             /**
              * Format: int64
-             * @description Which page this is, if pages were asked for.
+             * @description The number of the page, if pages were requested by number.
              */
             page?: number | null;
             /**
              * Format: int64
-             * @description How many a page has.
+             * @description The page size.
              */
             per_page?: number | null;
             /**
              * Format: int64
-             * @description How many there are in all.
+             * @description The total number of skills.
              */
             total?: number | null;
-            /** @description Whether they were not counted one by one. */
+            /** @description Whether the total is an estimate. */
             total_is_estimate?: boolean | null;
         };
-        /** @description What is wrong. */
+        /** @description An error response. */
         RegistryProblem: {
             error: components["schemas"]["RegistryProblemDetail"];
         };
         /** @description The error code and message. */
         RegistryProblemDetail: {
-            /** @description A stable word. */
+            /** @description The error code. */
             code: string;
             /** @description The error and a hint. */
             message: string;
-            /** @description A stable word that says it more exactly. */
+            /** @description A more specific error code. */
             reason?: string | null;
-            /** @description What was found, if a skill was checked: rule, file, line, message, fix. */
+            /** @description The findings of the scan: rule, file, line, message, fix. */
             findings?: unknown;
         };
-        /** @description What was published. */
+        /** @description A published version. */
         RegistryPublication: {
-            /** @description Which skill. */
+            /** @description The name of the skill. */
             name: string;
-            /** @description Which version. */
+            /** @description The version. */
             version: string;
-            /** @description How far the registry trusts it. */
+            /** @description The tier that the registry attests. */
             security_tier?: string;
             audit?: components["schemas"]["RegistryAudit"] | null;
             artifact?: components["schemas"]["RegistryArtifact"] | null;
-            /** @description The highest version now. */
+            /** @description The latest version after publishing. */
             latest_version?: string | null;
         };
-        /** @description What would be published, and what the scan found in it. */
+        /** @description The version that would be published, and the result of its scan. */
         RegistryPublishReport: {
             name: string;
             version: string;
@@ -3682,20 +3913,20 @@ export interface components {
             files: number;
             /**
              * Format: int64
-             * @description The bytes of the archive.
+             * @description The size of the archive in bytes.
              */
             size: number;
             sha256: string;
             integrity: string;
-            /** @description What it may do, in plain words. */
+            /** @description What the skill may do, in plain language. */
             permissions: components["schemas"]["PermissionView"][];
             audit: components["schemas"]["RegistryAudit"];
-            /** @description Whether it would be published. */
+            /** @description Whether the version would be published. */
             accepted: boolean;
         };
-        /** @description The answer to who publishes a skill. */
+        /** @description The response to a publish request. */
         RegistryPublished: {
-            /** @description What was published. */
+            /** @description The published version. */
             published: components["schemas"]["RegistryPublication"];
         };
         /** @description The page of a publisher. */
@@ -3704,7 +3935,7 @@ export interface components {
             created_at: string;
             /**
              * Format: int64
-             * @description How many skills it has, how many of them are signed, and how many were audited.
+             * @description The number of skills.
              */
             skill_count: number;
             /** Format: int64 */
@@ -3719,7 +3950,7 @@ export interface components {
              * @description From 0 to 100: 40 for signed skills, 30 for ratings, 30 for downloads.
              */
             reputation: number;
-            /** @description The skills that changed last. */
+            /** @description The most recently changed skills. */
             skills: components["schemas"]["RegistrySummary"][];
         };
         /** @description The mean of all ratings and their distribution. */
@@ -3731,17 +3962,17 @@ export interface components {
             average?: number | null;
             /** Format: int64 */
             count: number;
-            /** @description How many gave 1, 2, 3, 4 and 5. */
+            /** @description The number of ratings with 1, 2, 3, 4 and 5. */
             by_rating: number[];
         };
         /** @description A review of a skill. */
         RegistryReview: {
             /**
              * Format: int64
-             * @description The account that wrote it. Its address is not shown.
+             * @description The id of the author's account. Email addresses are not shown.
              */
             account: number;
-            /** @description Whether it is yours. */
+            /** @description Whether it is your own review. */
             mine: boolean;
             /** Format: int32 */
             rating: number;
@@ -3766,50 +3997,55 @@ export interface components {
         RegistryScanned: {
             name: string;
             version: string;
-            /** @description The tier that it has now. */
+            /** @description The current tier. */
             security_tier: string;
             audit: components["schemas"]["RegistryAudit"];
             /**
-             * @description If an administrator blocks it: other versions with the same content, as `name@version`, which
-             *     everybody is still given.
+             * @description If an administrator blocks the version: other versions with the same content, as
+             *     `name@version`, which are still available.
              */
             same_content?: string[];
         };
         /** @description A skill in a list. */
         RegistrySummary: {
-            /** @description Its name. */
+            /** @description The name of the skill. */
             name: string;
             /** @description The highest release, or the highest pre-release if there is none. */
             latest_version?: string | null;
-            /** @description What it does. */
+            /** @description The description. */
             description?: string | null;
-            /** @description Who wrote it. */
+            /** @description The author. */
             author?: string | null;
-            /** @description Under which terms. */
+            /** @description The license. */
             license?: string | null;
-            /** @description How far the registry trusts it. */
+            /** @description The tier that the registry attests. */
             security_tier?: string;
-            /** @description Words for it. */
+            /** @description The tags. */
             tags?: string[];
-            /** @description Where more is written about it. */
+            /** @description The URL of the homepage. */
             homepage?: string | null;
-            /** @description Where its source is. */
+            /** @description The URL of the source repository. */
             repository?: string | null;
-            /** @description When it changed last. */
+            /** @description When the package last changed. */
             updated_at?: string | null;
             /**
              * Format: int64
-             * @description How often it was downloaded, if the registry counts that.
+             * @description The number of downloads, if the registry counts them.
              */
             downloads?: number | null;
+            /**
+             * Format: int64
+             * @description How many signed evaluations its latest version has, if there are any.
+             */
+            attestations?: number | null;
         };
         /** @description A token without its secret. */
         RegistryToken: {
             id: string;
             name: string;
             /**
-             * @description What it is good for: `publish` if it is so in one place or everywhere, else
-             *     `registry:publish:acme`; rights beyond the registry as they are.
+             * @description The rights, such as `publish` if all are limited to `namespace` or none is limited;
+             *     otherwise `registry:publish:acme`. Rights outside of the registry are unchanged.
              */
             scopes: string[];
             /** @description The only namespace or skill in which it is valid. */
@@ -3823,87 +4059,87 @@ export interface components {
         RegistryTokenList: {
             items: components["schemas"]["RegistryToken"][];
         };
-        /** @description A version, with everything that is known about it. */
+        /** @description A version with all its metadata. */
         RegistryVersionDetail: {
-            /** @description Of which skill. */
+            /** @description The name of the skill. */
             name: string;
-            /** @description Which. */
+            /** @description The version. */
             version: string;
             /** @description When it was published. */
             published_at?: string | null;
-            /** @description By whom. */
+            /** @description The publisher. */
             publisher?: string | null;
-            /** @description How far the registry trusts it. */
+            /** @description The tier that the registry attests. */
             security_tier?: string;
-            /** @description What it claims itself. */
+            /** @description The tier that the skill claims. */
             claimed_tier?: string | null;
-            /** @description Whether it was withdrawn: who has it keeps it, and nobody else gets it. */
+            /** @description Whether the version is yanked: existing installs keep working, new installs skip it. */
             yanked?: boolean;
-            /** @description Why, if who did it said so. */
+            /** @description The reason for the yank, if one was given. */
             yanked_reason?: string | null;
             /** @description The deprecation message: what to use instead. */
             deprecated?: string | null;
-            /** @description What changed in it, if who published it said so. */
+            /** @description The changelog of the version, if the publisher wrote one. */
             changelog?: string | null;
-            /** @description The head of its SKILL.md. */
+            /** @description The frontmatter of SKILL.md. */
             manifest?: Record<string, never>;
-            /** @description Its SKILL.md. */
+            /** @description The text of SKILL.md. */
             skill_md?: string | null;
-            /** @description Its archive. */
+            /** @description The archive. */
             artifact: components["schemas"]["RegistryArtifact"];
-            /** @description Its files. */
+            /** @description The files. */
             files?: components["schemas"]["RegistryFileDigest"][];
-            /** @description Who signed it, as its signature says. */
+            /** @description The signature of the publisher. */
             signature?: Record<string, never> | null;
             audit?: components["schemas"]["RegistryAudit"] | null;
         };
         /** @description A version in a list. */
         RegistryVersionSummary: {
-            /** @description Which. */
+            /** @description The version. */
             version: string;
             /** @description When it was published. */
             published_at?: string | null;
-            /** @description By whom. */
+            /** @description The publisher. */
             publisher?: string | null;
-            /** @description How far the registry trusts it. */
+            /** @description The tier that the registry attests. */
             security_tier?: string;
-            /** @description What its files are. */
+            /** @description The integrity of the files. */
             integrity?: string | null;
             /**
              * Format: int64
-             * @description The bytes of its archive.
+             * @description The size of the archive in bytes.
              */
             size?: number;
-            /** @description Whether it was withdrawn. */
+            /** @description Whether the version is yanked. */
             yanked?: boolean;
-            /** @description Why, if who did it said so. */
+            /** @description The reason for the yank, if one was given. */
             yanked_reason?: string | null;
             /** @description The deprecation message: what to use instead. */
             deprecated?: string | null;
             /**
              * Format: int64
-             * @description How often it was downloaded, if the registry counts that.
+             * @description The number of downloads, if the registry counts them.
              */
             downloads?: number | null;
         };
-        /** @description Who asks, as the registry sees it. */
+        /** @description The account and token of the request. */
         RegistryWhoAmI: {
-            /** @description The address of the account. */
+            /** @description The email address of the account. */
             email?: string | null;
             /** @description `user` or `admin`. */
             role?: string | null;
-            /** @description What the token is good for: `read`, `publish`, `yank`, `owner`. */
+            /** @description The scopes of the token: `read`, `publish`, `yank`, `owner`. */
             scopes?: string[];
-            /** @description The namespaces in which this account may publish. */
+            /** @description The namespaces in which the account may publish. */
             namespaces?: string[];
-            /** @description The id of the token, by which it can end itself; none of a person who logged in. */
+            /** @description The id of the token, with which it can revoke itself; missing for a logged-in user. */
             token_id?: string | null;
         };
-        /** @description Withdraws a version, or gives it back. */
+        /** @description Yanks a version, or reverts that. */
         RegistryYank: {
-            /** @description Whether it is withdrawn. */
+            /** @description Whether the version is to be yanked. */
             yanked: boolean;
-            /** @description Why. */
+            /** @description The reason. */
             reason?: string | null;
         };
         /**
@@ -3929,7 +4165,7 @@ export interface components {
         ResetPassword: {
             password: string;
         };
-        /** @description A key that was revoked. */
+        /** @description A revoked key. */
         RevokedKey: {
             key_id: string;
             /**
@@ -3938,7 +4174,7 @@ export interface components {
              */
             lowered: number;
         };
-        /** @description Something that ran, with its inputs, output and timeline. */
+        /** @description A run with its inputs, output and timeline. */
         RunDetail: components["schemas"]["RunItem"] & {
             inputs: Record<string, never>;
             output?: string | null;
@@ -3949,21 +4185,21 @@ export interface components {
         };
         /** @description The inputs of a skill. */
         RunInputs: {
-            /** @description Texts by the names of the inputs. Names that the skill does not declare are ignored. */
+            /** @description The values of the inputs, by name. Undeclared names are ignored. */
             inputs?: {
                 [key: string]: string;
             } | null;
-            /** @description Whether the run goes on when the client disconnects. */
+            /** @description Whether the run continues when the client disconnects. */
             detached?: boolean;
         };
-        /** @description Something that ran. */
+        /** @description A run of a skill, tool, workflow, chat or MCP call. */
         RunItem: {
             id: string;
             /** @description `prompt`, `tool`, `workflow`, `chat` or `mcp` */
             kind: string;
             /** @description The name of the skill, workflow or tool, or the beginning of the message. */
             name: string;
-            /** @description The skill, the id of the workflow, or the conversation. */
+            /** @description The name of the skill, the id of the workflow, or the conversation. */
             target: string;
             /** @description `running`, `ok`, `failed` or `stopped` */
             state: string;
@@ -3978,15 +4214,15 @@ export interface components {
             output_tokens: number;
             /**
              * Format: double
-             * @description In US dollars; null if a model that it asked has no price.
+             * @description The cost in US dollars; null if a model of the run has no price.
              */
             cost_usd?: number | null;
-            /** @description Why the last answer of a model ended: `stop`, `length`, `tool_calls` or `other`. */
+            /** @description Why the model's last answer ended: `stop`, `length`, `tool_calls` or `other`. */
             finish_reason?: string | null;
             error?: string | null;
             /** Format: int64 */
             user_id: number;
-            /** @description The address of the user, for administrators. */
+            /** @description The email address of the user; only for administrators. */
             user_email?: string | null;
         };
         RunList: {
@@ -4062,7 +4298,7 @@ export interface components {
         SessionList: {
             sessions: components["schemas"]["SessionItem"][];
         };
-        /** @description What a page needs to know before anybody has logged in. */
+        /** @description The data that a page needs before a user logs in. */
         SessionState: {
             user?: components["schemas"]["User"] | null;
             /** @description Whether the first administrator must still be created. */
@@ -4089,11 +4325,11 @@ export interface components {
             email: string;
             role: string;
         };
-        /** @description How a body differs from its shape. */
+        /** @description The validation errors of a request body. */
         ShapeDetail: {
             detail: components["schemas"]["ShapeProblem"][];
         };
-        /** @description A body that has another shape, or is of another version. */
+        /** @description A request body that is invalid, or has an unsupported version. */
         ShapeOrVersion: components["schemas"]["ShapeDetail"] | components["schemas"]["Detail"];
         /** @description One validation error. */
         ShapeProblem: {
@@ -4106,14 +4342,14 @@ export interface components {
         SignatureList: {
             items: components["schemas"]["ListedSignature"][];
         };
-        /** @description A version that was signed. */
+        /** @description A signed version. */
         Signed: {
             name: string;
             version: string;
             /** @description `publisher` or `auditor`. */
             signer: string;
             key_id: string;
-            /** @description How far the registry trusts it now. */
+            /** @description The tier of the version after this signature. */
             security_tier: string;
         };
         /** @description A skill with its text. */
@@ -4126,12 +4362,43 @@ export interface components {
             knowledge_base?: string | null;
             model?: components["schemas"]["SkillModel"] | null;
             user_id?: string | null;
-            /** @description The body without blanks around it. */
+            /** @description The body without leading and trailing white space. */
             prompt: string;
-            /** @description The whole file. */
+            /** @description The text of SKILL.md. */
             raw_content: string;
             created_at: string;
             updated_at: string;
+            /**
+             * @description `review` or `block`, if the scan found something in what an API token saved: the skill is
+             *     disabled until a user has reviewed it.
+             */
+            verdict?: string | null;
+        };
+        /** @description The measured facts of an evaluation that readers need. */
+        SkillEvaluation: {
+            verdict: components["schemas"]["EvaluationVerdict"];
+            uplift?: components["schemas"]["EvaluatedRange"] | null;
+            /**
+             * Format: int32
+             * @description Trials of each case and arm.
+             */
+            trials: number;
+            /** Format: int64 */
+            all_trials: number;
+            /** Format: int64 */
+            invalid_trials: number;
+            host: components["schemas"]["EvaluatedHost"];
+            judge?: components["schemas"]["EvaluationJudge"] | null;
+            /** @description The SHA-256 over the cases and trigger queries. */
+            eval_set: string;
+            /** @description The program that measured, with its version. */
+            harness: string;
+            /** @description When the skill is used, for each size of the catalogue. */
+            triggers?: components["schemas"]["EvaluatedTriggers"][];
+            /** @description Cases that the skill makes worse. */
+            regressions?: string[];
+            /** @description When the evaluation ended, in UTC. */
+            finished: string;
         };
         SkillFileItem: {
             path: string;
@@ -4143,7 +4410,7 @@ export interface components {
             at: string;
             change: string;
         };
-        /** @description A value that a skill takes. */
+        /** @description An input of a skill. */
         SkillInput: {
             name: string;
             label: string;
@@ -4156,30 +4423,30 @@ export interface components {
             skills: components["schemas"]["SkillSummary"][];
             total: number;
         };
-        /** @description How a skill has the model called. */
+        /** @description The model settings of a skill. */
         SkillModel: {
             /** Format: double */
             temperature: number;
             /** Format: int32 */
             max_tokens: number;
         };
-        /** @description Something that the scan found, explained. */
+        /** @description A finding of the scan, explained. */
         SkillScanFinding: {
             rule: string;
             /** @description `info`, `low`, `medium`, `high` or `critical` */
             severity: string;
             /** @description `low`, `medium` or `high` */
             confidence: string;
-            /** @description Whether the skill is blocked because of it. */
+            /** @description Whether this finding blocks the skill. */
             blocks: boolean;
             file: string;
             line: number;
             message: string;
             /** @description The text at this position, on one line. */
             excerpt: string;
-            /** @description Why it matters. */
+            /** @description Why the finding matters. */
             why: string;
-            /** @description What its author can do. */
+            /** @description How the author can fix it. */
             fix: string;
         };
         /** @description A skill in a list. */
@@ -4193,6 +4460,24 @@ export interface components {
             /** @description The owner; only for administrators. */
             user_id?: string | null;
         };
+        /** @description A text that a skill had, or has now. */
+        SkillVersion: {
+            id: string;
+            /** Format: date-time */
+            saved_at: string;
+            /** @description Who saved it; null if the file was changed without the server. */
+            user_email?: string | null;
+            /** @description Whether it is the present text. Only set in a list. */
+            current: boolean;
+        };
+        SkillVersionList: {
+            versions: components["schemas"]["SkillVersion"][];
+        };
+        /** @description A version with its text. */
+        SkillVersionText: components["schemas"]["SkillVersion"] & {
+            /** @description The whole SKILL.md, without the owner. */
+            content: string;
+        };
         /** @description A repository for the catalogue. */
         SourceBody: {
             label: string;
@@ -4203,7 +4488,7 @@ export interface components {
             /** @description Default: true. */
             enabled?: boolean | null;
         };
-        /** @description A source that could not be asked. */
+        /** @description A source that did not respond. */
         SourceFailure: {
             source_id: string;
             label: string;
@@ -4220,10 +4505,10 @@ export interface components {
         SourceList: {
             items: components["schemas"]["SourceItem"][];
         };
-        /** @description A part of a run that took some time. */
+        /** @description A step of a run, with its duration. */
         Span: {
             id: number;
-            /** @description The span that this one is a part of. */
+            /** @description The span that contains this one. */
             parent?: number | null;
             /** @description `model`, `retrieval`, `tool`, `approval`, `denial`, `node` or `step` */
             kind: string;
@@ -4234,17 +4519,17 @@ export interface components {
             start_ms: number;
             /** Format: int64 */
             duration_ms?: number | null;
-            /** @description What is known of it. */
+            /** @description Further data, depending on the kind. */
             detail: Record<string, never>;
         };
         /** @description One event of a stream. */
         StreamEvent: {
-            /** @description What happened. */
+            /** @description The name of the event. */
             event: string;
-            /** @description What is known about it: an object in JSON. */
+            /** @description The data of the event: a JSON object. */
             data: string;
         };
-        /** @description Sums of one provider or model. */
+        /** @description The token usage of one provider or model. */
         Sums: {
             /** Format: int64 */
             input_tokens: number;
@@ -4262,7 +4547,7 @@ export interface components {
             items: components["schemas"]["Switch"][];
             total: number;
         };
-        /** @description How far the reading of a document is. */
+        /** @description The progress of indexing a document. */
         TaskItem: {
             /** @description `pending`, `processing`, `completed` or `failed` */
             status: string;
@@ -4286,11 +4571,11 @@ export interface components {
         ToCheck: {
             /** @description The whole SKILL.md. */
             text: string;
-            /** @description Report also what this agent rejects, cuts or ignores: `claude-code`, `codex` and others. */
+            /** @description Also report what this agent rejects, cuts or ignores: `claude-code`, `codex` and others. */
             agent?: string | null;
-            /** @description Read the text in this dialect instead of detecting it. */
+            /** @description The dialect of the text. Default: detected. */
             dialect?: string | null;
-            /** @description Report matters of style, too. */
+            /** @description Also report matters of style. */
             strict?: boolean;
         };
         /** @description A text to convert. */
@@ -4299,10 +4584,10 @@ export interface components {
             text: string;
             /** @description The dialect of the result. */
             to: string;
-            /** @description Read the text in this dialect instead of detecting it. */
+            /** @description The dialect of the text. Default: detected. */
             dialect?: string | null;
         };
-        /** @description A workflow that is to have a page. */
+        /** @description A workflow to publish. */
         ToPublish: {
             workflow_id: string;
         };
@@ -4317,7 +4602,7 @@ export interface components {
             tokens: components["schemas"]["ListedToken"][];
             total: number;
         };
-        /** @description Sums of requests to models. */
+        /** @description The token usage of all requests to models. */
         TokenUsage: {
             /** Format: int64 */
             total_input_tokens: number;
@@ -4332,11 +4617,20 @@ export interface components {
                 [key: string]: components["schemas"]["Sums"];
             };
         };
+        /** @description The arguments of a tool. */
+        ToolArguments: {
+            /** @description Values by the names of the parameters. */
+            arguments?: Record<string, never> | null;
+            /** @description Whether the run goes on when the client disconnects. */
+            detached?: boolean;
+        };
         /** @description A tool of the skill. */
         ToolView: {
             name: string;
             description: string;
+            /** @description The names of the parameters. */
             inputs: string[];
+            parameters: components["schemas"]["ParameterView"][];
         };
         /** @description The new owner of a namespace or a skill. */
         Transfer: {
@@ -4345,7 +4639,7 @@ export interface components {
             /** @description The email address of the current owner; default: you. */
             from?: string | null;
         };
-        /** @description A namespace or a skill that has another owner. */
+        /** @description A transferred namespace or skill. */
         Transferred: {
             namespace: string;
             owner: string;
@@ -4356,7 +4650,7 @@ export interface components {
             permissions_added: components["schemas"]["PermissionView"][];
             permissions_removed: components["schemas"]["PermissionView"][];
         };
-        /** @description A file to be read. */
+        /** @description A file to upload. */
         UploadForm: {
             /** Format: binary */
             file: string;
@@ -4387,11 +4681,11 @@ export interface components {
             requests: number;
             /**
              * Format: double
-             * @description In US dollars; null if no price is known.
+             * @description The cost in US dollars; null if no price is known.
              */
             cost_usd?: number | null;
         };
-        /** @description A person. */
+        /** @description A user account. */
         User: {
             /** Format: int64 */
             id: number;
@@ -4401,7 +4695,7 @@ export interface components {
             is_active: boolean;
             created_at: string;
         };
-        /** @description Done. */
+        /** @description Whether the change succeeded. */
         UserChanged: {
             success: boolean;
             message: string;
@@ -4413,42 +4707,44 @@ export interface components {
         /** @description A skill of the catalogue. */
         Wanted: {
             source_id: string;
-            /** @description Its folder in the repository; empty at the root. */
+            /** @description The folder in the repository; empty for the root. */
             folder: string;
-            /** @description Whether it replaces your own skill even if it was edited here. Default: false. */
+            /** @description Whether to replace your own skill even if it was edited here. Default: false. */
             overwrite?: boolean | null;
         };
-        /** @description A key that is to be registered. */
+        /** @description A key to register. */
         WantedKey: {
             /** @description Base64 of the 32 bytes of an Ed25519 key, or a line `ssh-ed25519 AAAA…`. */
             public_key: string;
-            /** @description What its owners call it. */
+            /** @description A name for the key. */
             label?: string | null;
-            /** @description The address of the auditor who uses it; only for auditors. */
+            /** @description The email address of the auditor who uses the key; only for auditors. */
             email?: string | null;
             /**
-             * @description A signature of OpenSSH by the key, in the namespace `savoir-skill@v1`, of the line `On 2026-02-03
-             *     this key signs for acme in the registry https://skills.example.com/registry.` with today's date,
-             *     the namespace and the address of this registry, and a line feed. Who has shown it keeps the key, also if somebody registered it before who has not.
+             * @description Proves that you have the private key: an OpenSSH signature, in the namespace
+             *     `savoir-skill@v1`, of the line `On 2026-02-03 this key signs for acme in the registry
+             *     https://skills.example.com/registry.` with today's date, your namespace, the URL of this
+             *     registry, and a line feed. A proved key replaces the same key that someone else registered
+             *     without a proof.
              */
             proof?: string | null;
         };
-        /** @description A member who is wanted. */
+        /** @description A new member of a team. */
         WantedMember: {
             /** @description The email address of the account. */
             email: string;
             /** @description `owner` or `publisher`. */
             role: string;
         };
-        /** @description A token that is wanted for a program that publishes, or reads a private registry. */
+        /** @description A new token for a program that publishes skills, or reads a private registry. */
         WantedRegistryToken: {
-            /** @description What it is for. */
+            /** @description The purpose of the token. */
             name: string;
             /** @description `read`, `publish`, `yank`, `owner`; also as `registry:publish` or `registry:publish:acme`. */
             scopes: string[];
             /**
-             * @description The only namespace in which it is good, or the only skill as `_/name`; everywhere if nothing
-             *     is said.
+             * @description The only namespace in which the token is valid, or the only skill, as `_/name`. Default:
+             *     everywhere.
              */
             namespace?: string | null;
             /**
@@ -4457,9 +4753,9 @@ export interface components {
              */
             expires_in_days?: number | null;
         };
-        /** @description A token that is wanted. */
+        /** @description A new API token. */
         WantedToken: {
-            /** @description What it is for. */
+            /** @description The purpose of the token. */
             name: string;
             /** @description The scopes; default: everything except administration and the registry. */
             scopes?: (("skills:read" | "skills:write" | "skills:draft" | "skills:run" | "chat" | "knowledge:read" | "knowledge:write" | "workflows:read" | "workflows:write" | "workflows:run" | "admin") | string)[] | null;
@@ -4469,7 +4765,7 @@ export interface components {
              */
             expires_in_days?: number | null;
         };
-        /** @description The actor of a change. */
+        /** @description An account. */
         Who: string | number;
         /** @description Why a version is withdrawn. */
         Withdraw: {
@@ -4488,13 +4784,13 @@ export interface components {
             description?: string | null;
             graph_data?: components["schemas"]["GivenGraph"] | null;
         };
-        /** @description A workflow as it leaves the house, and comes back. */
+        /** @description An exported workflow. */
         WorkflowExport: {
             /** Format: int64 */
             version: number;
             workflow: components["schemas"]["ExportedWorkflow"];
         };
-        /** @description A workflow that comes from elsewhere, for the OpenAPI document. */
+        /** @description A workflow to import, for the OpenAPI document. */
         WorkflowImport: {
             /** Format: int64 */
             version: number;
@@ -4513,18 +4809,18 @@ export interface components {
             items: components["schemas"]["WorkflowItem"][];
             total: number;
         };
-        /** @description A saved state of a workflow. */
+        /** @description A saved version of a workflow. */
         WorkflowVersion: {
             id: string;
             /** Format: date-time */
             created_at: string;
-            /** @description Who saved it. */
+            /** @description The email address of the user who saved it. */
             user_email?: string | null;
-            /** @description How many nodes it has. */
+            /** @description The number of nodes. */
             nodes: number;
-            /** @description How many connections it has. */
+            /** @description The number of edges. */
             edges: number;
-            /** @description Only in the answer for one version. */
+            /** @description Only in the response for a single version. */
             graph_data?: unknown;
         };
         WorkflowVersionList: {
@@ -4535,7 +4831,7 @@ export interface components {
             name: string;
             version: string;
             yanked: boolean;
-            /** @description Why it is blocked by an administrator or a scan. */
+            /** @description The reason, if an administrator or a scan blocks the version. */
             blocked?: string | null;
         };
     };
@@ -4583,7 +4879,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6181,6 +6477,103 @@ export interface operations {
             };
         };
     };
+    auth_oidc_callback: {
+        parameters: {
+            query?: {
+                code?: string;
+                state?: string;
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the web app, or to the login page with an error */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not found, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The body is invalid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShapeDetail"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitDetail"];
+                };
+            };
+        };
+    };
+    auth_oidc_start: {
+        parameters: {
+            query?: {
+                /** @description A path of the web app. */
+                next?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the provider, or to the login page with an error */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not found, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The body is invalid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShapeDetail"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitDetail"];
+                };
+            };
+        };
+    };
     auth_password: {
         parameters: {
             query?: never;
@@ -6781,9 +7174,9 @@ export interface operations {
     chat_list: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -7023,7 +7416,7 @@ export interface operations {
     chat_messages: {
         parameters: {
             query?: {
-                /** @description Only messages before this number; the newest if there is none. */
+                /** @description Only messages before this index. Default: the newest messages. */
                 before?: number;
                 limit?: number;
             };
@@ -7086,7 +7479,7 @@ export interface operations {
     chat_truncate: {
         parameters: {
             query: {
-                /** @description The number of the first message to delete. */
+                /** @description The index of the first message to delete. */
                 from: number;
             };
             header?: never;
@@ -7324,9 +7717,9 @@ export interface operations {
     knowledge_list: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -7701,9 +8094,9 @@ export interface operations {
     knowledge_documents: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -7844,9 +8237,9 @@ export interface operations {
     knowledge_chunks: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -8240,9 +8633,9 @@ export interface operations {
             query: {
                 /** @description The question. */
                 query: string;
-                /** @description How many passages. */
+                /** @description Maximum number of passages. */
                 top_k?: number;
-                /** @description Only passages with at least this score. */
+                /** @description Minimum score of the passages. */
                 min_score?: number;
             };
             header?: never;
@@ -8766,15 +9159,15 @@ export interface operations {
                 kind?: string;
                 /** @description `running`, `ok`, `failed` or `stopped` */
                 state?: string;
-                /** @description As `state`. */
+                /** @description The same as `state`. */
                 status?: string;
                 /** @description The name or id of a skill or workflow. */
                 skill?: string;
-                /** @description A part of the name or of the error. */
+                /** @description A part of the name or of the error message. */
                 q?: string;
-                /** @description Seconds since 1970: only runs that started later. */
+                /** @description Only runs that started after this time, in seconds since 1970. */
                 since?: number;
-                /** @description The id of a run: only runs that started before it. */
+                /** @description Only runs that started before the run with this id. */
                 before?: string;
                 limit: number;
                 offset: number;
@@ -9076,7 +9469,7 @@ export interface operations {
     runs_download: {
         parameters: {
             query: {
-                /** @description Its path, as the list has it. */
+                /** @description The path, as in the list of files. */
                 path: string;
             };
             header?: never;
@@ -9480,9 +9873,9 @@ export interface operations {
     skills_list: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -10388,7 +10781,7 @@ export interface operations {
     skills_file: {
         parameters: {
             query: {
-                /** @description Its path in the folder of the skill. */
+                /** @description The path in the folder of the skill. */
                 path: string;
             };
             header?: never;
@@ -10602,12 +10995,287 @@ export interface operations {
             };
         };
     };
+    skills_run_tool: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The skill */
+                name: string;
+                /** @description The name of the tool in the skill */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolArguments"];
+            };
+        };
+        responses: {
+            /** @description Events: thought, approval, token, done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["StreamEvent"];
+                };
+            };
+            /** @description A field is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The caller is not allowed to do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The skill does not exist, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description A skill of this name exists, or it was changed at the same time. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The body is invalid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShapeDetail"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitDetail"];
+                };
+            };
+        };
+    };
+    skills_versions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The skill */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillVersionList"];
+                };
+            };
+            /** @description A field is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The caller is not allowed to do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description The skill does not exist, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description A skill of this name exists, or it was changed at the same time. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitDetail"];
+                };
+            };
+        };
+    };
+    skills_version: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The owner of the skill, if several users have one of this name: the id of an account, or
+                 *     `shared` for the skill without an owner.
+                 */
+                owner?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The skill */
+                name: string;
+                /** @description The id of the version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillVersionText"];
+                };
+            };
+            /** @description A field is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The caller is not allowed to do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description The skill does not exist, or it belongs to another user. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description A skill of this name exists, or it was changed at the same time. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FieldDetail"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitDetail"];
+                };
+            };
+        };
+    };
     workflows_list: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -10726,9 +11394,9 @@ export interface operations {
     workflows_all_executions: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -11210,9 +11878,9 @@ export interface operations {
     workflows_executions_of: {
         parameters: {
             query?: {
-                /** @description How many items at most. */
+                /** @description Maximum number of items. */
                 limit?: number;
-                /** @description How many items to skip. */
+                /** @description Number of items to skip. */
                 offset?: number;
             };
             header?: never;
@@ -11459,7 +12127,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11539,7 +12207,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11626,7 +12294,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11673,7 +12341,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11778,7 +12446,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11858,7 +12526,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11948,7 +12616,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12026,7 +12694,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12103,7 +12771,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12153,7 +12821,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12261,7 +12929,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12343,7 +13011,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12402,7 +13070,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12510,7 +13178,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12596,7 +13264,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12695,7 +13363,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12774,7 +13442,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12853,7 +13521,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12930,7 +13598,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -12989,7 +13657,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13011,6 +13679,8 @@ export interface operations {
                 tier?: string;
                 /** @description Who wrote it */
                 author?: string;
+                /** @description Only skills whose latest version has a signed evaluation */
+                evaluated?: boolean;
                 /** @description A namespace that it must be in, or a skill that has none as _/name; can be given several times, and one of them is enough */
                 namespace?: string[];
                 /** @description How many */
@@ -13051,7 +13721,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13121,7 +13791,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13246,7 +13916,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13331,7 +14001,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13383,7 +14053,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13493,7 +14163,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13577,7 +14247,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13638,7 +14308,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13748,7 +14418,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13836,7 +14506,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13902,7 +14572,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14003,7 +14673,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14083,7 +14753,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14184,7 +14854,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14247,7 +14917,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14357,7 +15027,258 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+        };
+    };
+    registry_attestations_in: {
+        parameters: {
+            query?: {
+                /** @description The ids of keys whose evaluations are listed first; at most 50. If there are too many for one response, the last are left out. */
+                key?: string[];
+            };
+            header?: never;
+            path: {
+                /** @description The namespace */
+                namespace: string;
+                /** @description The skill */
+                name: string;
+                /** @description The version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryAttestations"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The database or the storage is unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+        };
+    };
+    registry_add_attestation_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The namespace */
+                namespace: string;
+                /** @description The skill */
+                name: string;
+                /** @description The version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegistryNewAttestation"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryAttestation"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The caller is not allowed to do this, or the skill was rejected. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The request is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The content type is not supported. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The database or the storage is unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+        };
+    };
+    registry_remove_attestation_in: {
+        parameters: {
+            query: {
+                /** @description The `id` of the evaluation */
+                id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The namespace */
+                namespace: string;
+                /** @description The skill */
+                name: string;
+                /** @description The version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The evaluation was removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The caller is not allowed to do this, or the skill was rejected. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14458,7 +15379,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14561,7 +15482,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14642,7 +15563,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14705,7 +15626,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14817,7 +15738,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -14920,7 +15841,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15023,7 +15944,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15126,7 +16047,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15185,7 +16106,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15284,7 +16205,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15367,7 +16288,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15417,7 +16338,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15525,7 +16446,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15607,7 +16528,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15666,7 +16587,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15774,7 +16695,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15860,7 +16781,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -15924,7 +16845,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16023,7 +16944,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16101,7 +17022,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16200,7 +17121,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16261,7 +17182,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16369,7 +17290,252 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+        };
+    };
+    registry_attestations: {
+        parameters: {
+            query?: {
+                /** @description The ids of keys whose evaluations are listed first; at most 50. If there are too many for one response, the last are left out. */
+                key?: string[];
+            };
+            header?: never;
+            path: {
+                /** @description The skill */
+                name: string;
+                /** @description The version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryAttestations"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The database or the storage is unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+        };
+    };
+    registry_add_attestation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The skill */
+                name: string;
+                /** @description The version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegistryNewAttestation"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryAttestation"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The caller is not allowed to do this, or the skill was rejected. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The request is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The content type is not supported. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The database or the storage is unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+        };
+    };
+    registry_remove_attestation: {
+        parameters: {
+            query: {
+                /** @description The `id` of the evaluation */
+                id: string;
+            };
+            header?: never;
+            path: {
+                /** @description The skill */
+                name: string;
+                /** @description The version */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The evaluation was removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Authentication is missing or invalid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The caller is not allowed to do this, or the skill was rejected. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistryProblem"];
+                };
+            };
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16468,7 +17634,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16569,7 +17735,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16648,7 +17814,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16709,7 +17875,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16819,7 +17985,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -16920,7 +18086,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17021,7 +18187,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17122,7 +18288,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17178,7 +18344,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17265,7 +18431,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17331,7 +18497,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17387,7 +18553,7 @@ export interface operations {
                     "application/json": components["schemas"]["RegistryProblem"];
                 };
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17469,7 +18635,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17540,7 +18706,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17653,7 +18819,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17735,7 +18901,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17819,7 +18985,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17903,7 +19069,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -17985,7 +19151,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -18067,7 +19233,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The database or the storage is unavailable. Nothing was changed. */
+            /** @description The database or the storage is unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -19,10 +19,10 @@ export interface SessionInfo {
   registration?: 'open' | 'local' | 'closed'
   /** Whether this browser may create an account. */
   can_register?: boolean
-  providers?: { id: string; label: string; url: string }[]
+  providers?: { id: string; name: string; url: string }[]
   version?: string
   /** The client is on the machine of the server. */
   local?: boolean
-  /** `savoir ui`: one person on this machine, no accounts. */
+  /** Whether this is `savoir ui`, which has one user (the one who started it) and no accounts. */
   machine?: boolean
 }

@@ -1,8 +1,8 @@
-/** What an editor offers at the cursor. */
+/** Completions that an editor offers at the cursor. */
 export interface CompletionContext {
   text: string
   at: number
-  /** Asked for by a key, not by typing. */
+  /** Whether the user pressed the key for completions, as opposed to typing. */
   explicit: boolean
 }
 

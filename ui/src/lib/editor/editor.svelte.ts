@@ -36,7 +36,7 @@ export class Editor {
   #history = new History()
   /** Closing brackets that were added and are still right of the cursor. */
   #open = ''
-  /** Events of a change by the editor itself say nothing new. */
+  /** True while the editor itself changes the textarea, so that the input events can be ignored. */
   #writing = false
 
   constructor(
@@ -83,7 +83,7 @@ export class Editor {
     this.#show(content)
   }
 
-  /** Reads what the browser did to the textarea. */
+  /** Updates the state after the browser changed the textarea. */
   read(): void {
     if (!this.area || this.#writing) return
     const { value, selectionStart, selectionEnd } = this.area
@@ -105,7 +105,7 @@ export class Editor {
     this.#step(this.#history.redo(this.text))
   }
 
-  /** Types a character in a way of its own; false lets the browser do it. */
+  /** Handles characters such as brackets and quotes. Returns false if the browser should insert the character. */
   type(typed: string): boolean {
     const result = typePair(this.content, typed, this.#open)
     if (!result) return false
@@ -147,7 +147,7 @@ export class Editor {
     if (changed) this.onchange(text)
   }
 
-  /** Brings the textarea to the state. Its selection moves the focus in some browsers, so only with the focus. */
+  /** Updates the textarea. Sets its selection only if it has the focus, because some browsers would move the focus. */
   sync(): void {
     const { area, text } = this
     if (!area) return
@@ -170,14 +170,14 @@ export class Editor {
   }
 }
 
-/** Changes a textarea as typing does: a large text is not laid out again as a whole. */
+/** Changes a textarea as typing does, which is faster: the browser does not lay out the whole text again. */
 function replaceTyped(area: HTMLTextAreaElement, text: string): void {
   const { start, removed, inserted } = changeBetween(area.value, text)
   area.setSelectionRange(start, start + removed.length)
   document.execCommand(inserted ? 'insertText' : 'delete', false, inserted)
 }
 
-/** A textarea has no other line ends. */
+/** Converts all line ends to `\n`, as textareas do. */
 function unify(text: string): string {
   return text.replace(/\r\n?/g, '\n')
 }

@@ -1,4 +1,4 @@
-/** Undo and redo. The browser's own history forgets everything when the text is set by a program. */
+/** Undo and redo. The browser's own undo history is lost when a program sets the text of a textarea. */
 
 export interface Selection {
   start: number
@@ -18,7 +18,7 @@ interface Entry extends Change {
   time: number
 }
 
-/** Typing within this time is undone together. */
+/** Changes by typing within this time (milliseconds) are undone in one step. */
 const PAUSE = 500
 const MAX_ENTRIES = 500
 
@@ -58,7 +58,7 @@ export class History {
   }
 }
 
-/** Whether a change types on in the text of the last one, or deletes on before it. */
+/** Whether a change continues the typing or deleting of the last change. */
 function continues(last: Entry, { start, removed, inserted }: Change): boolean {
   if (inserted.includes('\n') || last.inserted.endsWith('\n')) return false
   if (inserted && !removed) return !last.removed && last.inserted !== '' && start > last.start && start <= last.start + last.inserted.length

@@ -1,4 +1,4 @@
-/** Splits lines into coloured pieces. A language sees one line at a time and what the line before left open. */
+/** Syntax highlighting: splits each line into tokens, given the state at the end of the line before. */
 
 export type Language = 'skill' | 'json' | 'text'
 
@@ -9,7 +9,7 @@ export interface Token {
   kind: string
 }
 
-/** What a line leaves open for the next one; two equal texts are the same state. */
+/** The state at the end of a line, for example inside a code fence. Equal strings are equal states. */
 export type LineState = string
 
 /** Reads a line from left to right. */
@@ -26,7 +26,7 @@ class Reader {
     return this.at >= this.line.length
   }
 
-  /** Steps over what a pattern with the flag `y` matches here. */
+  /** Consumes the match of a sticky pattern (flag `y`) at the current position. */
   take(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.at
     const found = pattern.exec(this.line)
@@ -41,7 +41,7 @@ class Reader {
 
 type Rule = readonly [pattern: RegExp, kind: string]
 
-/** The kind of the first rule that matches; without one, a single character is plain. */
+/** Consumes the match of the first rule that matches and returns its kind; otherwise one plain character. */
 function first(reader: Reader, rules: readonly Rule[]): string {
   for (const [pattern, kind] of rules) if (reader.take(pattern)?.[0]) return kind
   reader.at += 1

@@ -1,4 +1,4 @@
-/** The coloured lines of a text. Lines that did not change stay the same object, so that only others are drawn. */
+/** The highlighted lines of a text. Unchanged lines stay the same objects, so that only changed lines are rendered. */
 import { highlight, type Language, type LineState, type Token } from './languages'
 
 /** A range of the text with a style of its own: a problem, a match of the search, a bracket. */
@@ -16,13 +16,13 @@ export interface Piece {
 export interface Line {
   text: string
   pieces: Piece[]
-  /** What decides how the line looks, besides its text. */
+  /** The highlighting state before the line, which also determines how the line looks. */
   state: LineState
   next: LineState
   marks: Mark[]
 }
 
-/** The lines of a text, with as many as possible of the lines shown before. */
+/** Returns the lines of a text and reuses as many of the previous lines as possible. */
 export function toLines(language: Language, text: string, marks: readonly Mark[], before: readonly Line[]): Line[] {
   const texts = text.split('\n')
   const shift = before.length - texts.length

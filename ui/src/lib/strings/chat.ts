@@ -135,9 +135,7 @@ export const chat = {
   approval: {
     title: (tool: string) => `Allow ${tool}?`,
     text: 'The answer waits for you.',
-    permissions: 'It would be able to',
-    secrets: 'It would get these secrets',
-    none: 'It asks for no permissions beyond reading its own files.',
+    details: 'What would run, and what it would be able to do',
     once: 'Allow once',
     always: 'Always allow',
     deny: 'Deny',

@@ -2,7 +2,7 @@
 export const machine = {
   title: 'This machine',
   text: 'The skills that agents on this machine can see.',
-  tabs: { skills: 'Skills', context: 'Context', approvals: 'Approvals', secrets: 'Secrets', runs: 'Runs' },
+  tabs: { skills: 'Skills', context: 'Context', approvals: 'Approvals', secrets: 'Secrets', runs: 'Runs', evaluations: 'Evaluations' },
   search: 'Search skills',
   columns: { name: 'Skill', state: 'State', agents: 'Agents', version: 'Version', actions: 'Actions' },
   states: {

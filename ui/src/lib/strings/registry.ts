@@ -68,7 +68,7 @@ export const registry = {
     install: 'Install',
     tabs: {
       readme: 'Read me', safety: 'What it may do', versions: 'Versions', files: 'Files', dependencies: 'Dependencies',
-      reviews: 'Reviews', team: 'Team',
+      evaluations: 'Evaluations', reviews: 'Reviews', team: 'Team',
     },
     tabsLabel: 'About this skill',
     noReadme: 'This version has no text that can be shown.',

@@ -36,6 +36,8 @@ export const runs = {
   error: 'Why it failed',
   failedHint: 'The steps and the log below say more. If it is about the model, check the models in Administration or the log of the server.',
   about: 'About',
+  noCost: 'The cost is unknown, because no price is entered for the model.',
+  enterPrices: 'Enter prices',
   facts: {
     kind: 'Kind', started: 'Started', duration: 'Duration', model: 'Model', input: 'Input tokens', output: 'Output tokens', cost: 'Cost', user: 'Started by', id: 'Id',
   },

@@ -4,12 +4,12 @@ import type { TokenUsage } from '$lib/api/types'
 import { strings } from '$lib/strings'
 import type { Check, Health, ServerInfo, Sums, UsageGroup, UsageReport } from './types'
 
-/** Whether a server does not have an address: an older one, or one with another configuration. */
+/** Whether the server does not have the endpoint, because it is older or configured differently. */
 export function isMissing(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 405)
 }
 
-/** The answer, or null if this server does not have the address. */
+/** The response, or null if this server does not have the endpoint. */
 export async function optional<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer
@@ -19,7 +19,7 @@ export async function optional<T>(answer: Promise<T>): Promise<T | null> {
   }
 }
 
-/** An error that names the command to use where the server lacks an address. */
+/** Replaces the error for a missing endpoint by one that names the command to use instead. */
 export function withCommand(error: unknown, command: string): unknown {
   if (!isMissing(error)) return error
   const text = strings.admin.accounts

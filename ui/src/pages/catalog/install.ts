@@ -26,7 +26,7 @@ async function permissionsOf(name: string): Promise<Permission[] | undefined> {
   }
 }
 
-/** What a skill would bring; undefined if the server cannot say it before the installation. */
+/** A preview of the skill for the review; undefined if the server has no previews. */
 export async function preview(item: CatalogItem): Promise<ReviewState | undefined> {
   try {
     const found = await submit<Preview>('/api/v1/skills/catalog/preview', { source_id: item.source_id, folder: item.folder })
@@ -41,7 +41,7 @@ export async function preview(item: CatalogItem): Promise<ReviewState | undefine
   }
 }
 
-/** Installs or updates a skill and returns what a person has to review. */
+/** Installs or updates a skill and returns its review. */
 export async function install(item: CatalogItem, overwrite = false): Promise<ReviewState> {
   const old = item.installed_as ? await textOf(item.installed_as) : undefined
   const made = await submit<Item>('/api/v1/skills/catalog/install', { source_id: item.source_id, folder: item.folder, overwrite })

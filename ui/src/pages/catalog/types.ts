@@ -35,7 +35,7 @@ export interface ReviewState {
   /** The text from before an update. */
   old?: string
   difference?: UpdateDifference
-  /** It was edited here since its installation: an update replaces the edits. */
+  /** Whether the installed skill was edited; an update overwrites the edits. */
   edited?: boolean
   text: string
   files: string[]

@@ -25,7 +25,7 @@ export class Entry implements Answer {
   error = $state.raw<ApiError>()
   /** The run behind an answer, if the server keeps runs. */
   run = $state<string>()
-  /** Steps and sources are there, not just the text. */
+  /** Whether steps and sources are loaded, not only the text. */
   complete = $state(false)
   /** The connection broke and is being opened again. */
   lost = $state(false)
@@ -79,7 +79,7 @@ export class Conversation {
     return named || (this.entries.find((entry) => entry.role === 'user')?.text ?? '')
   }
 
-  /** Loads the messages, unless those that are here are the newest. */
+  /** Loads the messages, unless the newest ones are already loaded. */
   async load(): Promise<void> {
     if (this.busy) return
     this.loading = this.entries.length === 0
@@ -160,7 +160,7 @@ export class Conversation {
     for await (const event of stream.events) if (apply(whole, event)) break
     entry.complete = true
     entry.sources = whole.sources
-    // The record of a long run may lack its beginning; the stored text is always whole.
+    // The stored events of a long run may lack the first ones; the stored text is always complete.
     if (whole.text.length >= entry.text.length) entry.parts = whole.parts
   }
 
@@ -183,7 +183,7 @@ export class Conversation {
     await this.answer(message)
   }
 
-  /** Removes a message of the user and all after it, here and on the server if that can. */
+  /** Removes a message of the user and all later ones, also on the server if it supports that. */
   private async cutAt(said: Entry): Promise<void> {
     const fromEnd = this.entries.slice(this.entries.indexOf(said)).filter((entry) => entry.role === 'user').length
     try {
@@ -193,7 +193,7 @@ export class Conversation {
       const from = asked.at(-fromEnd)
       if (from !== undefined) await api.delete(path`/api/v1/chat/sessions/${this.id}/messages`, { query: { from } })
     } catch (error) {
-      // A server that keeps all messages gets the question once more.
+      // The server cannot remove messages, so the question is sent again.
       if (unsupported(error)) return
       throw error
     }
@@ -304,7 +304,7 @@ export class Conversation {
         await api.post(path`/api/v1/runs/${answer.run}/stop`)
         return
       } catch {
-        // Closing the connection is the other way.
+        // If the request fails, closing the connection stops the answer, too.
       }
     }
     this.abort?.abort()

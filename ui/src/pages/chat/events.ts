@@ -1,5 +1,4 @@
 /** Turns the events of an answer into what is shown: text, steps, tool calls, questions, sources. */
-import type { Permission } from '$lib/components/PermissionList.svelte'
 import { chat } from '$lib/strings/chat'
 import type { StreamEvent } from '$lib/api/sse'
 
@@ -22,16 +21,20 @@ export interface ToolCall {
   ms?: number
 }
 
+/** A line of a question; what is dangerous comes first. */
+export interface QuestionLine {
+  role: 'warning' | 'grave' | 'reason' | 'fact'
+  label: string
+  text: string
+}
+
 export interface Approval {
   id: string
   tool: string
   skill?: string
   /** The program and its arguments. */
   command: string[]
-  secrets: string[]
-  reasons: string[]
-  warnings: string[]
-  permissions: Permission[]
+  lines: QuestionLine[]
   choices: string[]
   answer?: string
 }
@@ -85,7 +88,7 @@ export function addText(answer: Answer, more: string): void {
   else answer.parts.push({ kind: 'text', text: more })
 }
 
-/** The words of an answer without steps and tools. */
+/** The text of an answer, without steps and tool calls. */
 export function words(answer: { parts: Part[] }): string {
   return answer.parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n\n')
 }
@@ -120,8 +123,7 @@ function addApproval(answer: Answer, given: Data): void {
     return
   }
   const approval: Approval = {
-    id, tool: text(given.tool), skill: text(given.skill) || undefined, command: list(given.command), secrets: list(given.secrets), reasons: list(given.reasons), warnings: list(given.warnings),
-    permissions: (given.permissions as Permission[] | undefined) ?? [],
+    id, tool: text(given.tool), skill: text(given.skill) || undefined, command: list(given.command), lines: (given.lines as QuestionLine[] | undefined) ?? [],
     choices: given.choices ? list(given.choices) : ['once', 'deny'], answer: text(given.answer) || undefined,
   }
   answer.parts.push({ kind: 'approval', approval })

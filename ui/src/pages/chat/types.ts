@@ -16,7 +16,7 @@ export interface RunItem {
   started_at: string
 }
 
-/** Random, also where the page is not served over HTTPS and `randomUUID` is missing. */
+/** A random id. `crypto.randomUUID` is missing on pages without HTTPS. */
 export function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(12))
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')

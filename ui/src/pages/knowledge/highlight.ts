@@ -4,7 +4,7 @@ export interface Piece {
   hit: boolean
 }
 
-/** Words that say nothing about what is looked for. */
+/** Stop words, which are not highlighted. */
 const COMMON = new Set('a an and are as at be by can do does for from has have how i in is it of often on or that the this to was what when where which who why will with you your'.split(' '))
 
 export function wordsOf(query: string): string[] {

@@ -1,4 +1,4 @@
-/** What the commands of `savoir ui` answer. */
+/** Responses of the commands of `savoir ui`. */
 export interface MachineSkill {
   name: string
   path: string
@@ -66,4 +66,36 @@ export interface Secrets {
 }
 export interface MachineRuns {
   runs: { id?: string; skill?: string; tool?: string; started?: string; started_at?: string; end?: unknown; exit_code?: number }[]
+}
+export interface EvalRange {
+  mean: number
+  lower: number
+  upper: number
+}
+/** A stored evaluation in the list. */
+export interface EvaluationSummary {
+  id: string
+  report: string
+  skill: string
+  version: string | null
+  verdict: string
+  /** In percentage points. */
+  uplift: EvalRange | null
+  trials: number
+  all_trials: number
+  invalid_trials: number
+  host: { name: string; version: string; model: string }
+  finished: string
+}
+export interface MachineEvaluations {
+  evaluations: EvaluationSummary[]
+}
+export interface EvalCase {
+  id: string
+  arms: Record<string, { outcome: string }[]>
+}
+export interface EvalResults {
+  cases: EvalCase[]
+  conclusion: { reasons: string[]; flaky: { case: string }[] }
+  triggers?: { catalogue: number; precision: EvalRange | null; recall: EvalRange | null }[]
 }

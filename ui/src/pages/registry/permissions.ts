@@ -1,4 +1,4 @@
-/** Permissions such as `network:read:api.example.org` in plain words, for servers that send only the former. */
+/** Describes permissions such as `network:read:api.example.org` as sentences, for servers that send no description. */
 import type { Permission } from '$lib/components/PermissionList.svelte'
 import { registry } from '$lib/strings/registry'
 import type { IndexLine, VersionDetail } from './types'
@@ -72,7 +72,7 @@ export function describeAll(permissions: string[]): Permission[] {
   return known.toSorted((a, b) => ORDER[a.level ?? 'low'] - ORDER[b.level ?? 'low'])
 }
 
-/** What a version may do: as the server says it, or read from the index and the manifest. */
+/** The permissions of a version, from the server's response, or else from the index and the manifest. */
 export function permissionsOf(version: VersionDetail, line?: IndexLine): Permission[] {
   if (version.permissions) return version.permissions
   const declared = line?.permissions ?? strings(version.manifest.permissions)

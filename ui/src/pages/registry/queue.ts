@@ -1,4 +1,4 @@
-/** What waits for an administrator, read from the audit log. */
+/** Versions and archives that wait for a decision of an administrator, read from the audit log. */
 import { ApiError, api } from '$lib/api/client'
 import { BASE, skillApi } from './api'
 import type { Finding, LogEntry, LogPage, VersionDetail } from './types'

@@ -119,3 +119,6 @@ export interface Published {
 
 export type Review = Schemas['RegistryReview']
 export type Reviews = Schemas['RegistryReviews']
+
+export type Attestation = Schemas['RegistryAttestation']
+export type Attestations = Schemas['RegistryAttestations']

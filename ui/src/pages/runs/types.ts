@@ -28,7 +28,7 @@ export interface Span {
   detail?: Record<string, unknown> | null
 }
 
-/** What the tools of a run accessed, as the sandbox saw it. */
+/** The accesses of a run's tools, as recorded by the sandbox. */
 export interface Access {
   read: string[]
   written: string[]
@@ -73,7 +73,7 @@ export function tokens(run: RunItem): number | undefined {
   return (run.input_tokens ?? 0) + (run.output_tokens ?? 0)
 }
 
-/** Where the thing that ran can be opened and run again. */
+/** The page of the skill, workflow or conversation that ran, where it can be run again. */
 export function subjectPath(run: RunItem): string | undefined {
   if (run.kind === 'prompt' || run.kind === 'tool') return `/skills/${encodeURIComponent((run.target ?? run.name).split('/')[0] ?? '')}`
   if (run.kind === 'workflow' && run.target) return `/workflows/${encodeURIComponent(run.target)}`

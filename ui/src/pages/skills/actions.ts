@@ -17,11 +17,17 @@ export function skillPath(name: string): string {
   return path`/skills/${name}`
 }
 
-/** Downloads a skill: its SKILL.md, or a zip if it has other files. */
-export async function exportSkill(name: string): Promise<void> {
+/** A skill as one file: its SKILL.md, or a zip if it has other files. */
+export async function exportedFile(name: string): Promise<File> {
   const answer = await send('GET', path`/api/v1/skills/${name}/export`, undefined, { headers: { accept: '*/*' } })
   const blob = await answer.blob()
-  download(blob.type.includes('zip') ? `${name}.zip` : `${name}.SKILL.md`, blob)
+  return new File([blob], blob.type.includes('zip') ? `${name}.zip` : `${name}.SKILL.md`, { type: blob.type })
+}
+
+/** Downloads a skill. */
+export async function exportSkill(name: string): Promise<void> {
+  const file = await exportedFile(name)
+  download(file.name, file)
 }
 
 /** Whether the user may change a skill: their own, or as an administrator any. */
@@ -29,7 +35,7 @@ export function mayChange(skill: ListedSkill | null | undefined): boolean {
   return session.admin || (Boolean(skill) && skill?.owner !== 'shared')
 }
 
-/** Asks, and deletes. Returns whether the skill is gone. */
+/** Deletes a skill after a confirmation. Returns whether it was deleted. */
 export async function deleteSkill(name: string): Promise<boolean> {
   const yes = await confirm({ title: text.deleteTitle(name), text: text.deleteText, action: text.delete, danger: true })
   if (!yes) return false

@@ -1,4 +1,4 @@
-/** Checks a text while it is edited: a pause after the last key, and only the newest answer counts. */
+/** Checks a text while it is edited: waits for a pause in typing, and ignores outdated responses. */
 import { api, ApiError, isAbort } from '$lib/api/client'
 import type { Checked, Finding } from './types'
 
@@ -42,7 +42,7 @@ export class Checker {
     } catch (error) {
       if (isAbort(error)) return
       this.busy = false
-      // Typing goes on if a check fails once; the next one may succeed.
+      // Ignore a single failed check; the next one may succeed.
       if (error instanceof ApiError && (error.status === 404 || error.status === 405)) this.missing = true
     }
   }

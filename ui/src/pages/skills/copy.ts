@@ -1,4 +1,4 @@
-/** A run as a command that somebody can paste into a terminal. */
+/** Writes a run as a shell command that the user can paste into a terminal. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -1,8 +1,9 @@
-/** A run of a skill and what arrives of it: steps, the answer, sources, the end. */
+/** The state of a skill run while its events arrive: steps, answer, sources, result. */
 import { api, ApiError, asApiError, isAbort, path } from '$lib/api/client'
 import { follow, openStream, type StreamEvent } from '$lib/api/sse'
 import { strings } from '$lib/strings'
 import { announcer } from '$lib/toast.svelte'
+import { apply, type Answer } from '../chat/events'
 
 export interface Step {
   topic: string
@@ -26,9 +27,11 @@ export class SkillRun {
   answer = $state('')
   steps = $state<Step[]>([])
   citations = $state.raw<Citation[]>([])
+  /** Questions whether the tool may run. */
+  asked = $state<Answer>({ parts: [], sources: [] })
   error = $state.raw<ApiError>()
   id = $state<string>()
-  /** Tokens that the models counted, once they did. */
+  /** Token usage, after the models have reported it. */
   tokens = $state<{ input: number; output: number }>()
   connected = $state(true)
   startedAt = $state(0)
@@ -38,11 +41,21 @@ export class SkillRun {
   private pending = ''
   private frame = 0
 
+  /** Starts a run of the instructions. */
+  start(name: string, inputs: Record<string, string>, onid: (id: string) => void): Promise<void> {
+    return this.open(path`/api/v1/skills/${name}/run`, { inputs }, onid)
+  }
+
+  /** Starts a tool. */
+  startTool(name: string, tool: string, args: Record<string, unknown>, onid: (id: string) => void): Promise<void> {
+    return this.open(path`/api/v1/skills/${name}/tools/${tool}/run`, { arguments: args }, onid)
+  }
+
   /** Starts a run and reads it to its end. If the connection is lost, the run is followed again. */
-  async start(name: string, inputs: Record<string, string>, onid: (id: string) => void): Promise<void> {
+  private async open(to: string, body: unknown, onid: (id: string) => void): Promise<void> {
     const signal = this.begin()
     try {
-      const stream = await openStream('POST', path`/api/v1/skills/${name}/run`, { inputs }, { signal })
+      const stream = await openStream('POST', to, body, { signal })
       if (stream.run) {
         this.id = stream.run
         onid(stream.run)
@@ -57,6 +70,7 @@ export class SkillRun {
       this.fail(error)
     } finally {
       this.end()
+      await this.explain(signal)
     }
   }
 
@@ -70,7 +84,13 @@ export class SkillRun {
       this.fail(error)
     } finally {
       this.end()
+      await this.explain(signal)
     }
+  }
+
+  /** Answers the question whether a tool may run. */
+  async answerQuestion(question: string, choice: string): Promise<void> {
+    await api.post(path`/api/v1/runs/${this.id ?? ''}/approvals/${question}`, { answer: choice })
   }
 
   async stop(): Promise<void> {
@@ -81,7 +101,7 @@ export class SkillRun {
     announcer.say(text.stopped)
   }
 
-  /** Leaves the run alone: it goes on at the server. */
+  /** Disconnects from the run, which continues on the server. */
   detach(): void {
     this.abort?.abort()
     cancelAnimationFrame(this.frame)
@@ -101,6 +121,7 @@ export class SkillRun {
     this.pending = ''
     this.steps = []
     this.citations = []
+    this.asked = { parts: [], sources: [] }
     this.error = undefined
     this.id = undefined
     this.tokens = undefined
@@ -113,10 +134,18 @@ export class SkillRun {
   private end(): void {
     this.flush()
     if (this.state === 'running') this.state = 'ok'
+    for (const part of this.asked.parts) if (part.kind === 'approval') part.approval.answer ??= 'expired'
     this.endedAt = Date.now()
     for (const step of this.steps) step.ended ??= this.endedAt
     if (this.state === 'ok') announcer.say(text.done)
     if (this.state === 'failed') announcer.say(text.failed)
+  }
+
+  /** The stored run says why it failed, for example what the provider answered. */
+  private async explain(signal: AbortSignal): Promise<void> {
+    if (this.state !== 'failed' || !this.id) return
+    const run = await api.get<{ error?: string | null }>(path`/api/v1/runs/${this.id}`, { signal }).catch(() => undefined)
+    if (run?.error && !signal.aborted) this.error = new ApiError(-1, run.error, { hint: text.failedHint })
   }
 
   private fail(error: unknown): void {
@@ -128,7 +157,8 @@ export class SkillRun {
     this.state = 'failed'
   }
 
-  private take({ event, data }: StreamEvent): void {
+  private take(arrived: StreamEvent): void {
+    const { event, data } = arrived
     const body = (data ?? {}) as Record<string, unknown>
     const message = typeof body.message === 'string' ? body.message : ''
     if (event === 'token') this.append(String(body.content ?? ''))
@@ -136,13 +166,15 @@ export class SkillRun {
     else if (event === 'citation') this.citations = body.sources as Citation[]
     else if (event === 'error') this.error = this.failure(message, body.hint)
     else if (event === 'usage') this.count(Number(body.input_tokens ?? 0), Number(body.output_tokens ?? 0))
+    else if (event === 'approval') apply(this.asked, arrived)
     else if (event === 'reset') this.clear()
     else if (event === 'done') this.finish(String(body.status ?? ''), message)
   }
 
-  /** The server sends everything from the start again. */
+  /** Resets the state, because after a reconnect the server sends all events again. */
   private clear(): void {
     this.steps = []
+    this.asked = { parts: [], sources: [] }
     this.answer = ''
     this.pending = ''
     this.tokens = undefined
@@ -161,7 +193,7 @@ export class SkillRun {
     } else this.state = 'ok'
   }
 
-  /** The reason, which a step tells, is the title; the run itself only says that it failed. */
+  /** Creates the error of a failed run. Its title is the message of the failed step, because the run's own message is generic. */
   private failure(message: string, hint?: unknown): ApiError {
     const cause = this.steps.findLast((step) => /^(error|warning|failed)$/.test(step.status) && step.message && step.message !== message)?.message
     return new ApiError(-1, cause ?? (message || text.failed), { hint: typeof hint === 'string' ? hint : text.failedHint })

@@ -15,13 +15,38 @@ export interface Insight {
   tokens: { description: number; body: number }
   agents: { agent: string; label: string; reads: boolean; cut: boolean; note?: string | null }[]
   permissions: Permission[]
-  tools: { name: string; description: string; inputs?: string[] }[]
+  tools: Tool[]
+  /** Whether the server lets tools of skills run. */
+  can_run_tools?: boolean
   files: { path: string; size: number }[]
   provenance: { source: string; id?: string | null; url?: string | null; version?: string | null; installed_at?: string | null; signer?: string | null }
   history: { at: string; actor?: string | null; change: string }[]
   /** `allow`, `review` or `block` */
   verdict: string
   findings: ScanFinding[]
+}
+
+export interface Tool {
+  name: string
+  description: string
+  inputs?: string[]
+  parameters?: Parameter[]
+}
+
+export interface Parameter {
+  name: string
+  type: string
+  required: boolean
+  description: string
+  default?: unknown
+}
+
+/** A text that the skill had, or has now. */
+export interface SkillVersion {
+  id: string
+  saved_at: string
+  user_email?: string | null
+  current: boolean
 }
 
 export interface Finding {

@@ -6,12 +6,12 @@ use savoir_skill::{
     collation,
     yaml::{Node, Tree},
 };
-use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     Catalogue, Certainty, InstalledSkill, Rule, SkillFiles, SkillScope, SkillVisibility, fields,
-    split_hidden,
+    split_duplicates, split_hidden,
 };
 
 pub(super) const VERSION: &str = "2.1.327";
@@ -129,7 +129,7 @@ pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     (skill.description, skill.cut) = (text, cut || too_long);
 
     let label = get("name").and_then(fields::printed_text).map(|name| name.trim().to_owned());
-    skill.label = label.filter(|label| *label != skill.name && is_label(label));
+    skill.label = label.filter(|label| *label != skill.name && fields::is_label(label));
     if get("disable-model-invocation").is_some_and(is_true) {
         return skill.hidden("disable-model-invocation hides it from models");
     }
@@ -211,15 +211,6 @@ fn limits_paths(node: &Node) -> bool {
     globs.iter().any(|glob| !matches!(glob.trim(), "" | "**"))
 }
 
-/// Whether a name of SKILL.md is shown behind that of the folder.
-fn is_label(name: &str) -> bool {
-    use GeneralCategoryGroup::{Letter, Mark, Number};
-    let allowed = |c: char| {
-        "_.:-".contains(c) || matches!(c.general_category_group(), Letter | Mark | Number)
-    };
-    !name.is_empty() && name.chars().all(allowed)
-}
-
 /// Puts a text on one line, without tags and invisible characters.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -286,15 +277,6 @@ pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Cata
     listed.extend(duplicates);
     listed.extend(hidden);
     Catalogue { budget, tokens: used.div_ceil(columns_per_token), skills: listed }
-}
-
-/// Keeps the first of the skills with the same name.
-fn split_duplicates(skills: Vec<InstalledSkill>) -> (Vec<InstalledSkill>, Vec<SkillVisibility>) {
-    let mut names = HashSet::new();
-    let (kept, others): (Vec<_>, Vec<_>) =
-        skills.into_iter().partition(|skill| names.insert(skill.name.clone()));
-    let why = "another skill has the same name";
-    (kept, others.into_iter().map(|skill| SkillVisibility::hidden(skill, why)).collect())
 }
 
 /// Removes labels that are the name or the label of another skill.

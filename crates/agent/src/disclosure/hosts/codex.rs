@@ -84,7 +84,7 @@ pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     if files.folders_in_root().iter().any(|name| name.starts_with('.')) {
         return skill.hidden("it is in a folder whose name starts with a dot");
     }
-    let Some(yaml) = frontmatter(files.text) else {
+    let Some(yaml) = fields::between_fences(files.text, |line| line.trim() == "---") else {
         return skill.hidden("it has no frontmatter, and therefore no description");
     };
     let Some(found) = parse(&yaml) else {
@@ -107,15 +107,6 @@ pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
         return skill.hidden(format!("{ALLOW_PATH} hides it from models"));
     }
     skill
-}
-
-/// The lines between the first line, which must be `---`, and the next such line.
-fn frontmatter(text: &str) -> Option<String> {
-    let mut lines = text.lines();
-    lines.next().filter(|line| line.trim() == "---")?;
-    let lines: Vec<&str> = lines.collect();
-    let end = lines.iter().position(|line| line.trim() == "---").filter(|end| *end > 0)?;
-    Some(lines[..end].join("\n"))
 }
 
 /// The fields of a frontmatter.

@@ -1,7 +1,8 @@
 //! Reads single fields of a frontmatter as other agents do.
 
-use savoir_skill::yaml::{Node, NodeData, YamlVersion};
+use savoir_skill::yaml::{Node, NodeData, Tree, YamlNoteKind, YamlVersion};
 use serde_json::{Number, Value};
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory as _};
 
 pub(super) const YAML_VERSION: YamlVersion = YamlVersion::V1_2;
 
@@ -35,4 +36,31 @@ fn printed_number(number: &Number) -> String {
 
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines between the first line and the next one, if both are fences and differ.
+pub(super) fn between_fences(text: &str, is_fence: impl Fn(&str) -> bool) -> Option<String> {
+    let mut lines = text.lines();
+    lines.next().filter(|line| is_fence(line))?;
+    let lines: Vec<&str> = lines.collect();
+    let end = lines.iter().position(|line| is_fence(line)).filter(|end| *end > 0)?;
+    Some(lines[..end].join("\n"))
+}
+
+/// The fields of valid YAML without notes that an agent refuses.
+pub(super) fn strict(yaml: &str, refused: impl Fn(YamlNoteKind) -> bool) -> Option<Node> {
+    let tree = Tree::parse(yaml).ok()?;
+    if tree.notes.iter().any(|note| refused(note.kind)) {
+        return None;
+    }
+    tree.root.filter(|root| root.entries().is_some())
+}
+
+/// Whether a name has only letters, digits and a few other characters.
+pub(super) fn is_label(name: &str) -> bool {
+    use GeneralCategoryGroup::{Letter, Mark, Number};
+    let allowed = |c: char| {
+        "_.:-".contains(c) || matches!(c.general_category_group(), Letter | Mark | Number)
+    };
+    !name.is_empty() && name.chars().all(allowed)
 }

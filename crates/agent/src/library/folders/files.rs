@@ -1,4 +1,4 @@
-//! Lists and reads the files of skills in folders unchanged, for callers that pass on whole skills.
+//! Lists and reads the files of skills, for MCP clients that copy whole skills.
 
 use std::{fs, path::Path};
 
@@ -8,13 +8,12 @@ use super::{Folders, LibraryError, MAX_SERVED_FILE_BYTES};
 
 impl Folders {
     /// Returns the folder of a skill.
-    pub fn place(&self, name: &str) -> Option<&Path> {
+    pub fn path(&self, name: &str) -> Option<&Path> {
         self.skills.get(name).map(std::path::PathBuf::as_path)
     }
 
-    /// The paths of all files of a skill, its SKILL.md among them, with their sizes. Links are left
-    /// out: they are not followed.
-    pub fn files(&self, name: &str) -> Result<Vec<(String, u64)>, LibraryError> {
+    /// Lists the paths and sizes of all files of a skill, including SKILL.md. Symlinks are left out.
+    pub fn list_files(&self, name: &str) -> Result<Vec<(String, u64)>, LibraryError> {
         let folder = self.folder_for_models(name)?;
         let files = folder.files().iter().filter(|file| !file.link);
         let sized = files.map(|file| {
@@ -24,18 +23,23 @@ impl Folders {
         sized.collect::<std::io::Result<_>>().map_err(|error| broken(name, &error))
     }
 
-    /// The bytes of a file of a skill.
-    pub fn bytes(&self, name: &str, path: &str, most: usize) -> Result<Vec<u8>, LibraryError> {
+    /// Reads a file of a skill that has at most `max_bytes`.
+    pub fn read_bytes(
+        &self,
+        name: &str,
+        path: &str,
+        max_bytes: usize,
+    ) -> Result<Vec<u8>, LibraryError> {
         let folder = self.folder_for_models(name)?;
         if !folder.files().iter().any(|file| file.path == path && !file.link) {
             return Err(LibraryError::NoFile { name: name.to_owned(), path: path.to_owned() });
         }
-        folder.read_up_to(path, most).map_err(|error| broken(name, &error))
+        folder.read_up_to(path, max_bytes).map_err(|error| broken(name, &error))
     }
 }
 
-/// The paths of the files beside SKILL.md that a model can read: texts that are not too large.
-pub(super) fn readable(folder: &Folder) -> Vec<String> {
+/// Lists the files beside SKILL.md that a model can read: text files that are not too large.
+pub(super) fn list_text_files(folder: &Folder) -> Vec<String> {
     let is_text = |path: &str| {
         let known = fs::metadata(folder.root().join(path));
         known.is_ok_and(|known| known.len() <= MAX_SERVED_FILE_BYTES)
@@ -47,8 +51,8 @@ pub(super) fn readable(folder: &Folder) -> Vec<String> {
     files.filter(|file| is_text(&file.path)).map(|file| file.path.clone()).collect()
 }
 
-/// Why a link is not read.
-pub(super) fn link(folder: &Folder, path: &str) -> LibraryError {
+/// The error for a symlink, which is not followed.
+pub(super) fn link_error(folder: &Folder, path: &str) -> LibraryError {
     let root = folder.root().canonicalize();
     let target = folder.root().join(path).canonicalize();
     let inside = root.is_ok_and(|root| target.is_ok_and(|target| target.starts_with(root)));
@@ -75,14 +79,17 @@ mod tests {
         std::os::unix::fs::symlink(dir.path().join("secret"), skill.join("link")).unwrap();
         let place = [("good".to_owned(), skill.clone())];
         let folders = Folders::new(place, None, dir.path().join("drafts"));
-        let files = folders.files("good").unwrap();
+        let files = folders.list_files("good").unwrap();
         assert_eq!(files, [("SKILL.md".to_owned(), 36), ("scripts/a.sh".to_owned(), 2)]);
-        assert_eq!(folders.bytes("good", "scripts/a.sh", 2).unwrap(), [0xff, 0x00]);
-        assert_eq!(folders.bytes("good", "scripts/a.sh", 1).unwrap_err().code(), "broken-skill");
+        assert_eq!(folders.read_bytes("good", "scripts/a.sh", 2).unwrap(), [0xff, 0x00]);
+        assert_eq!(
+            folders.read_bytes("good", "scripts/a.sh", 1).unwrap_err().code(),
+            "broken-skill"
+        );
         for path in ["link", "../secret", "scripts", ""] {
-            let error = folders.bytes("good", path, 9).unwrap_err();
+            let error = folders.read_bytes("good", path, 9).unwrap_err();
             assert_eq!(error.code(), "no-such-file", "{path}");
         }
-        assert_eq!(folders.files("bad").unwrap_err().code(), "unknown-skill");
+        assert_eq!(folders.list_files("bad").unwrap_err().code(), "unknown-skill");
     }
 }

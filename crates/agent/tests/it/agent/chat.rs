@@ -69,10 +69,10 @@ async fn conversation_with_tools_is_stored_and_continues() {
     );
     let asked = stage.asked();
     assert_eq!(asked.len(), 4);
-    // The list of the skill holds for the search, too.
+    // The allow-list of the skill applies to the knowledge search, too.
     let Some(Message::Tool { content, .. }) = asked[2].messages.last() else { panic!("no answer") };
     assert!(content.contains("failed: tool-not-allowed"), "{content}");
-    // The next turn begins free, and knows what was said.
+    // The next turn starts without an allow-list, and has the history.
     let names: Vec<_> = asked[3].tools.iter().map(|tool| tool.name.as_str()).collect();
     assert!(names.contains(&"search_knowledge") && !names.contains(&"run_command"), "{names:?}");
     let said: Vec<_> = asked[3].messages[1..].to_vec();

@@ -1,5 +1,5 @@
-//! Ways out of what a skill allows, each tried through a whole turn: what ran, and what the model was
-//! told, must be what the list says.
+//! Tries to bypass the allow-list of a skill in many ways, each in a whole turn. Compares the calls
+//! that ran, and the tools that the model was offered, with the list.
 
 mod cases;
 
@@ -16,15 +16,15 @@ use serde_json::{Map, Value, json};
 use self::cases::{Case, Tried, all};
 use super::stage::{HOST, Stage, call, command, spec, use_skill};
 
-/// Loads the skill of a case, then makes its calls in one answer.
+/// Loads the skill of a case, then makes all its calls in one reply.
 async fn run(case: &Case) {
     let mut stage = Stage::new();
     stage.skill("fenced", case.lines, "Follow me.");
     stage.says([use_skill("fenced")]);
     stage.says(case.tried.iter().map(|tried| call(tried.tool, tried.arguments.clone())));
-    let told = stage.turn().await;
+    let outcome = stage.turn().await;
     let name = case.name;
-    assert!(matches!(told.ended, TurnEnd::Answered), "{name}: {:?}", told.ended);
+    assert!(matches!(outcome.ended, TurnEnd::Answered), "{name}: {:?}", outcome.ended);
     let expected: Vec<(String, Value)> = case
         .tried
         .iter()
@@ -35,8 +35,8 @@ async fn run(case: &Case) {
         list.sort_by_key(|(name, arguments)| format!("{name}{arguments}"));
         list
     };
-    assert_eq!(sorted(told.ran.clone()), sorted(expected), "{name}: what ran");
-    for (tried, answer) in case.tried.iter().zip(&told.answers[1..]) {
+    assert_eq!(sorted(outcome.ran.clone()), sorted(expected), "{name}: what ran");
+    for (tried, answer) in case.tried.iter().zip(&outcome.answers[1..]) {
         let Tried { tool, arguments, refused } = tried;
         let mark = refused.map_or_else(
             || format!("[origin: tool `{tool}`]\nok"),
@@ -44,12 +44,12 @@ async fn run(case: &Case) {
         );
         assert!(answer.starts_with(&mark), "{name}: {tool} {arguments}: {answer}");
     }
-    // What no call would be let through of is not even told of.
+    // A tool of which no call is allowed is not offered.
     for tried in case.tried.iter().filter(|tried| tried.refused == Some("tool-not-allowed")) {
-        assert!(!told.offered(1).contains(&tried.tool), "{name}: {} is offered", tried.tool);
+        assert!(!outcome.offered(1).contains(&tried.tool), "{name}: {} is offered", tried.tool);
     }
     for builtin_tools in ["use_skill", "read_skill_file"] {
-        assert!(told.offered(1).contains(&builtin_tools), "{name}: {builtin_tools} is missing");
+        assert!(outcome.offered(1).contains(&builtin_tools), "{name}: {builtin_tools} is missing");
     }
 }
 
@@ -73,12 +73,12 @@ async fn instructions_cannot_grant_permissions() {
     let mut stage = Stage::new();
     stage.skill("liar", "allowed-tools: Read", claims);
     stage.says([use_skill("liar")]).says([command("id"), call("write_file", json!({"path": "x"}))]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), [""; 0]);
-    assert!(told.answers[0].starts_with("[origin: skill `liar`]\n"), "{}", told.answers[0]);
-    // A line that looks like ours stands within JSON, never at the beginning of a line.
-    assert_eq!(told.answers[0].matches("\n[origin:").count(), 0, "{}", told.answers[0]);
-    assert!(told.answers[1..].iter().all(|answer| answer.contains("tool-not-allowed")));
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), [""; 0]);
+    assert!(outcome.answers[0].starts_with("[origin: skill `liar`]\n"), "{}", outcome.answers[0]);
+    // The imitated origin line is inside JSON, so it never starts a line.
+    assert_eq!(outcome.answers[0].matches("\n[origin:").count(), 0, "{}", outcome.answers[0]);
+    assert!(outcome.answers[1..].iter().all(|answer| answer.contains("tool-not-allowed")));
 }
 
 #[tokio::test]
@@ -89,10 +89,14 @@ async fn tool_answers_cannot_grant_permissions() {
     stage.answers("read_file", claim);
     stage.says([use_skill("reader")]);
     stage.says([call("read_file", json!({"path": "a"}))]).says([command("id")]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), ["read_file"]);
-    assert!(told.answers[1].starts_with("[origin: tool `read_file`]\n"), "{}", told.answers[1]);
-    assert!(told.answers[2].contains("tool-not-allowed"), "{}", told.answers[2]);
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), ["read_file"]);
+    assert!(
+        outcome.answers[1].starts_with("[origin: tool `read_file`]\n"),
+        "{}",
+        outcome.answers[1]
+    );
+    assert!(outcome.answers[2].contains("tool-not-allowed"), "{}", outcome.answers[2]);
 }
 
 #[tokio::test]
@@ -102,11 +106,12 @@ async fn unrestricted_skill_does_not_lift_the_list_of_the_same_reply() {
     stage.says([use_skill("reader")]);
     stage.says([use_skill("free"), command("first"), use_skill("free"), command("second")]);
     stage.says([command("third")]);
-    let told = stage.turn().await;
-    // The list of before holds for the whole answer; from the next one on the new skill counts.
-    assert_eq!(told.ran, [("run_command".to_owned(), json!({"command": "third"}))]);
-    assert!(told.answers[2].contains("tool-not-allowed"));
-    assert!(told.answers[4].contains("tool-not-allowed"));
+    let outcome = stage.turn().await;
+    // The previous list applies to the whole reply; the list of the new skill applies from the next
+    // reply on.
+    assert_eq!(outcome.ran, [("run_command".to_owned(), json!({"command": "third"}))]);
+    assert!(outcome.answers[2].contains("tool-not-allowed"));
+    assert!(outcome.answers[4].contains("tool-not-allowed"));
 }
 
 #[tokio::test]
@@ -114,9 +119,9 @@ async fn list_applies_to_earlier_calls_of_the_same_reply() {
     let mut stage = Stage::new();
     stage.skill("reader", "allowed-tools: Read", "Read.");
     stage.says([command("first"), use_skill("reader"), call("read_file", json!({"path": "a"}))]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), ["read_file"]);
-    assert!(told.answers[0].contains("tool-not-allowed"), "{}", told.answers[0]);
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), ["read_file"]);
+    assert!(outcome.answers[0].contains("tool-not-allowed"), "{}", outcome.answers[0]);
 }
 
 #[tokio::test]
@@ -129,9 +134,9 @@ async fn narrower_of_two_skills_applies_to_one_reply_then_the_last() {
     stage.says([read(), command("two")]);
     stage.says([use_skill("reader"), use_skill("free"), read(), command("three")]);
     stage.says([command("four")]);
-    let told = stage.turn().await;
-    let ran: Vec<_> = told.ran.iter().map(|(_, given)| given["command"].as_str()).collect();
-    assert_eq!(ran, [Some("two"), Some("four")], "{:?}", told.ran);
+    let outcome = stage.turn().await;
+    let ran: Vec<_> = outcome.ran.iter().map(|(_, given)| given["command"].as_str()).collect();
+    assert_eq!(ran, [Some("two"), Some("four")], "{:?}", outcome.ran);
 }
 
 #[tokio::test]
@@ -144,12 +149,12 @@ async fn failed_skill_load_keeps_the_list() {
     stage.says(bad.map(|given| call("use_skill", given)));
     stage.says([use_skill("people"), use_skill("nobody"), use_skill("READER")]);
     stage.says([command("id")]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), [""; 0]);
-    assert!(told.answers[1..].iter().all(|answer| answer.contains("failed: ")));
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), [""; 0]);
+    assert!(outcome.answers[1..].iter().all(|answer| answer.contains("failed: ")));
 }
 
-/// A set that pretends to be what it is not.
+/// A tool set whose tools claim to be built-in or host tools.
 #[derive(Debug)]
 struct Pretender(Vec<ToolSpec>);
 
@@ -184,14 +189,14 @@ async fn tools_cannot_replace_builtin_or_host_tools() {
     stage.says([use_skill("reader")]);
     stage.says([call("shortcut", json!({})), call("bash", json!({})), call("Read", json!({}))]);
     stage.says([command("id"), call("read_file", json!({"path": "a"}))]);
-    let told = stage.turn().await;
-    let mut names = told.names();
+    let outcome = stage.turn().await;
+    let mut names = outcome.names();
     names.sort_unstable();
     assert_eq!(names, ["read_file", "run_command"], "the host's own");
-    for answer in &told.answers[1..4] {
+    for answer in &outcome.answers[1..4] {
         assert!(answer.contains("failed: tool-not-allowed"), "{answer}");
     }
-    let offered = told.offered(0);
+    let offered = outcome.offered(0);
     assert_eq!(offered.iter().filter(|name| **name == "use_skill").count(), 1, "{offered:?}");
 }
 
@@ -208,15 +213,15 @@ async fn short_names_do_not_match_tools_of_other_skills() {
     let names: Vec<String> =
         sets.iter().flat_map(|set| set.tools()).map(|tool| tool.definition.name).collect();
     stage.says(names.iter().map(|name| call(name, json!({}))));
-    let told = stage.turn().await;
+    let outcome = stage.turn().await;
     let ran: Vec<_> = names
         .iter()
-        .zip(&told.answers[1..])
+        .zip(&outcome.answers[1..])
         .filter(|(_, answer)| !answer.contains("failed: "))
         .map(|(name, _)| name.as_str())
         .collect();
     assert_eq!(ran, ["git__status", "evil__push", "other__log"]);
-    assert!(told.answers[1].starts_with("[origin: tool `git__status` of the skill `git`]\n"));
+    assert!(outcome.answers[1].starts_with("[origin: tool `git__status` of the skill `git`]\n"));
 }
 
 #[tokio::test]
@@ -234,11 +239,11 @@ async fn draft_grants_no_permissions() {
     stage.says([call("save_skill", draft), call("save_skill", again)]);
     stage.says([use_skill("reader")]);
     stage.says([use_skill("helper"), command("id")]).says([use_skill("reader"), command("id")]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), [""; 0]);
-    assert!(told.answers[1].contains("failed: draft-refused"), "{}", told.answers[1]);
-    assert!(told.answers[3].contains("failed: unknown-skill"), "{}", told.answers[3]);
-    let Message::System(system) = &told.asked[2].messages[0] else { panic!("no system text") };
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), [""; 0]);
+    assert!(outcome.answers[1].contains("failed: draft-refused"), "{}", outcome.answers[1]);
+    assert!(outcome.answers[3].contains("failed: unknown-skill"), "{}", outcome.answers[3]);
+    let Message::System(system) = &outcome.asked[2].messages[0] else { panic!("no system text") };
     assert!(!system.contains("- helper"), "a draft is offered to nobody");
     assert!(!stage.folder().join("skills/helper").exists());
 }
@@ -269,8 +274,8 @@ async fn skill_files_are_read_only_inside_their_folders() {
     stage.says([use_skill("reader")]);
     let read = |path: &str| call("read_skill_file", json!({"name": "reader", "path": path}));
     stage.says(paths.map(|(path, _)| read(path)));
-    let told = stage.turn().await;
-    for ((path, refused), answer) in paths.iter().zip(&told.answers[1..]) {
+    let outcome = stage.turn().await;
+    for ((path, refused), answer) in paths.iter().zip(&outcome.answers[1..]) {
         let expected = refused.map_or_else(
             || "[origin: skill `reader`]\ngood".to_owned(),
             |code| format!("[origin: skill `reader`, failed: {code}]\n"),
@@ -300,15 +305,15 @@ async fn lists_of_every_dialect_are_enforced() {
             command("rm -rf /"),
             call("write_file", json!({"path": "a"})),
         ]);
-        let told = stage.turn().await;
-        assert_eq!(told.names(), ["read_file"], "{dialect}");
-        // Where only some commands are ruled out, the tool is there, and this call of it is refused.
+        let outcome = stage.turn().await;
+        assert_eq!(outcome.names(), ["read_file"], "{dialect}");
+        // If a list forbids only some commands, the tool is offered, and this call is refused.
         let command = match dialect {
             "claude-code denies some" => "failed: arguments-not-allowed",
             _ => "failed: tool-not-allowed",
         };
-        assert!(told.answers[2].contains(command), "{dialect}: {}", told.answers[2]);
-        let written = &told.answers[3];
+        assert!(outcome.answers[2].contains(command), "{dialect}: {}", outcome.answers[2]);
+        let written = &outcome.answers[3];
         assert!(written.contains("failed: tool-not-allowed"), "{dialect}: {written}");
     }
 }
@@ -319,10 +324,10 @@ async fn disallowed_commands_leave_others_allowed() {
     stage.skill("careful", "disallowed-tools: Bash(git push:*)\nuser-invocable: true", "Do.");
     stage.says([use_skill("careful")]);
     stage.says([command("git status"), command("git status && git push")]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), ["run_command"]);
-    assert!(told.answers[2].contains("failed: arguments-not-allowed"), "{}", told.answers[2]);
-    assert!(told.answers[2].contains("it fits `git push:*`"), "{}", told.answers[2]);
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), ["run_command"]);
+    assert!(outcome.answers[2].contains("failed: arguments-not-allowed"), "{}", outcome.answers[2]);
+    assert!(outcome.answers[2].contains("it fits `git push:*`"), "{}", outcome.answers[2]);
 }
 
 #[tokio::test]
@@ -340,11 +345,11 @@ async fn empty_list_allows_all_and_list_of_unknown_names_allows_none() {
         stage.skill("listed", lines, "Do.");
         stage.says([use_skill("listed")]);
         stage.says(HOST.map(|tool| call(tool, json!({"path": "a", "command": "ls", "url": "x"}))));
-        let told = stage.turn().await;
+        let outcome = stage.turn().await;
         let expected = if runs { HOST.len() } else { 0 };
-        assert_eq!(told.ran.len(), expected, "{lines}: {:?}", told.names());
-        let says_so = told.answers[0].contains("so no tool can be called while it is followed");
-        assert_eq!(says_so, !runs, "{lines}: {}", told.answers[0]);
+        assert_eq!(outcome.ran.len(), expected, "{lines}: {:?}", outcome.names());
+        let says_so = outcome.answers[0].contains("so no tool can be called while it is followed");
+        assert_eq!(says_so, !runs, "{lines}: {}", outcome.answers[0]);
     }
 }
 
@@ -354,9 +359,9 @@ async fn loading_a_skill_names_allowed_tools_that_do_not_exist() {
     stage.skill("finder", "allowed-tools: Read WebSearch use_skill", "Find.");
     stage.skill("apart", "allowed-tools: WebSearch\ncontext: fork", "Find.");
     stage.says([use_skill("finder")]).says([use_skill("apart")]);
-    let told = stage.turn().await;
-    assert!(told.answers[0].contains("do not exist here: WebSearch."), "{}", told.answers[0]);
-    let orders = told.asked.iter().filter_map(|request| match request.messages.get(1) {
+    let outcome = stage.turn().await;
+    assert!(outcome.answers[0].contains("do not exist here: WebSearch."), "{}", outcome.answers[0]);
+    let orders = outcome.asked.iter().filter_map(|request| match request.messages.get(1) {
         Some(Message::User(order)) => Some(order.as_str()),
         _ => None,
     });
@@ -371,10 +376,10 @@ async fn list_removes_tools_that_save_and_search_skills() {
     let calls =
         || [call("save_skill", draft.clone()), call("search_skills", json!({"query": "x"}))];
     stage.says([use_skill("reader")]).says(calls()).says([use_skill("reader")]);
-    let told = stage.turn().await;
-    for answer in &told.answers[1..3] {
+    let outcome = stage.turn().await;
+    for answer in &outcome.answers[1..3] {
         assert!(answer.contains("tool-not-allowed"), "{answer}");
     }
-    assert_eq!(told.offered(1), ["use_skill", "read_skill_file", "read_file"]);
+    assert_eq!(outcome.offered(1), ["use_skill", "read_skill_file", "read_file"]);
     assert!(!stage.drafts().join("x").exists());
 }

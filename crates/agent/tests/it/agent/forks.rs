@@ -4,7 +4,7 @@ use savoir_agent::turn::{Forks, Limit, TurnEnd};
 use savoir_model::{Chunk, Message, Usage};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, Told, call, command, use_skill};
+use super::stage::{Stage, TurnReport, call, command, use_skill};
 
 const FORK: &str = "context: fork\nallowed-tools: Read";
 
@@ -16,10 +16,10 @@ fn read() -> Chunk {
     call("read_file", json!({"path": "a"}))
 }
 
-/// The questions of those who carry out a skill apart.
-fn questions_apart(told: &Told) -> Vec<usize> {
+/// The indexes of the requests that forks sent.
+fn questions_apart(outcome: &TurnReport) -> Vec<usize> {
     let is_apart = |message: &Message| matches!(message, Message::System(text) if text.contains("You carry out one skill"));
-    (0..told.asked.len()).filter(|at| is_apart(&told.asked[*at].messages[0])).collect()
+    (0..outcome.asked.len()).filter(|at| is_apart(&outcome.asked[*at].messages[0])).collect()
 }
 
 fn result(answer: &str) -> Value {
@@ -34,24 +34,24 @@ async fn fork_returns_a_short_result() {
     stage.says([text("One moment."), use_skill("report")]);
     stage.apart([text("thinking aloud"), read()]).apart([text("All is well.")]);
     stage.says([text("The report says: all is well.")]);
-    let told = stage.hear("The weekly report, please.").await;
-    assert!(matches!(told.ended, TurnEnd::Answered));
-    assert_eq!(told.names(), ["read_file"]);
+    let outcome = stage.hear("The weekly report, please.").await;
+    assert!(matches!(outcome.ended, TurnEnd::Answered));
+    assert_eq!(outcome.names(), ["read_file"]);
     assert_eq!(
-        result(&told.answers[0]),
+        result(&outcome.answers[0]),
         json!({"name": "report", "context_fork": true, "result": "All is well.",
                "ended": "answered", "steps": 2})
     );
-    // Its own history: the task and the instructions, and nothing of the conversation.
-    let [first, _] = questions_apart(&told)[..] else { panic!("two questions") };
-    let asked = &told.asked[first].messages;
+    // A fork has its own history: the task and the instructions, without the conversation.
+    let [first, _] = questions_apart(&outcome)[..] else { panic!("two questions") };
+    let asked = &outcome.asked[first].messages;
     assert_eq!(asked.len(), 2);
     let Message::User(order) = &asked[1] else { panic!("no order") };
     assert!(order.contains("The task:\nThe weekly report, please.\n"), "{order}");
     assert!(order.contains("[origin: skill `report`]\n{"), "{order}");
     assert!(order.contains("Collect, then write."), "{order}");
-    // What it thought aloud is no part of the answer.
-    let words: String = told
+    // Intermediate text of the fork is not part of the answer.
+    let words: String = outcome
         .events
         .iter()
         .filter(|event| event.name() == "token")
@@ -59,7 +59,7 @@ async fn fork_returns_a_short_result() {
         .collect();
     assert_eq!(words, "One moment.The report says: all is well.");
     let inner =
-        told.thoughts().into_iter().find(|one| one.member("tool") == Some(&json!("read_file")));
+        outcome.thoughts().into_iter().find(|one| one.member("tool") == Some(&json!("read_file")));
     assert_eq!(inner.unwrap().member("skill"), Some(&json!("report")));
 }
 
@@ -68,16 +68,17 @@ async fn fork_does_not_change_the_list_of_its_caller() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.").skill("writer", "allowed-tools: Write", "Write.");
     stage.skill("free", "context: fork", "Anything.");
-    // Free before: free afterwards, although the skill has a list.
+    // The caller has no list, and still has none after the fork, although the forked skill has one.
     stage.says([use_skill("report")]).says([command("ls")]);
     assert_eq!(stage.turn().await.names(), ["run_command"]);
-    // Restricted before: restricted afterwards, although the skill has none.
+    // The caller has a list, which still applies after the fork, although the forked skill has
+    // none.
     stage.says([use_skill("writer")]).says([use_skill("free"), command("at once")]);
     stage.apart([text("done")]);
     stage.says([command("later"), read(), call("write_file", json!({"path": "a"}))]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), ["write_file"]);
-    assert!(told.answers[2].contains("tool-not-allowed"), "{}", told.answers[2]);
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), ["write_file"]);
+    assert!(outcome.answers[2].contains("tool-not-allowed"), "{}", outcome.answers[2]);
 }
 
 #[tokio::test]
@@ -86,17 +87,17 @@ async fn fork_is_limited_by_the_list_of_its_caller() {
     stage.skill("reader", "allowed-tools: Read", "Read.");
     stage.skill("free", "context: fork", "Anything.");
     stage.skill("runner", "context: fork\nallowed-tools: Bash Read", "Run.");
-    // A skill that may only read has others do what it may not.
+    // A skill that may only read starts forks of skills that may do more.
     stage.says([use_skill("reader")]);
     stage.says([use_skill("free"), use_skill("runner")]);
     for _ in 0..2 {
         stage.apart([command("id"), read()]).apart([text("done")]);
     }
-    let told = stage.turn().await;
-    assert!(!told.names().contains(&"run_command"), "{:?}", told.names());
-    assert!(told.names().contains(&"read_file"), "{:?}", told.names());
-    for at in questions_apart(&told) {
-        assert!(!told.offered(at).contains(&"run_command"), "{at}");
+    let outcome = stage.turn().await;
+    assert!(!outcome.names().contains(&"run_command"), "{:?}", outcome.names());
+    assert!(outcome.names().contains(&"read_file"), "{:?}", outcome.names());
+    for at in questions_apart(&outcome) {
+        assert!(!outcome.offered(at).contains(&"run_command"), "{at}");
     }
 }
 
@@ -109,15 +110,15 @@ async fn list_of_the_skill_applies_to_the_whole_fork() {
     stage.apart([command("first")]);
     stage.apart([use_skill("free"), command("second")]).apart([command("third"), read()]);
     stage.apart([use_skill("runner")]).apart([command("fourth"), read()]);
-    let told = stage.turn().await;
-    // Reading is what the first skill allows and the free one does not forbid. The last one allows
-    // only what the first does not.
-    assert_eq!(told.names(), ["read_file"]);
-    let apart = questions_apart(&told);
+    let outcome = stage.turn().await;
+    // Both the fork's list and the skill without a list allow reading. The last skill allows only
+    // what the fork's list forbids.
+    assert_eq!(outcome.names(), ["read_file"]);
+    let apart = questions_apart(&outcome);
     assert_eq!(apart.len(), 6);
     for at in apart {
-        assert!(!told.offered(at).contains(&"run_command"), "{at}");
-        assert!(told.offered(at).contains(&"use_skill"), "{at}");
+        assert!(!outcome.offered(at).contains(&"run_command"), "{at}");
+        assert!(outcome.offered(at).contains(&"use_skill"), "{at}");
     }
 }
 
@@ -127,14 +128,18 @@ async fn fork_cannot_start_forks() {
     stage.skill("ping", "context: fork\nallowed-tools: Read", "Use the skill pong.");
     stage.skill("pong", "context: fork", "Use the skill ping.");
     stage.says([use_skill("ping")]);
-    // Around in a circle, and itself.
+    // The skills load each other and themselves.
     stage.apart([use_skill("pong")]).apart([use_skill("ping")]).apart([use_skill("ping")]);
     stage.apart([command("id"), text("over")]).apart([text("over")]);
-    let told = stage.turn().await;
-    assert_eq!(told.names(), [""; 0], "a skill without a list that is told within does not free");
-    let apart = questions_apart(&told);
+    let outcome = stage.turn().await;
+    assert_eq!(
+        outcome.names(),
+        [""; 0],
+        "a skill without a list that is told within does not free"
+    );
+    let apart = questions_apart(&outcome);
     assert_eq!(apart.len(), 5, "one history apart, not five");
-    let last = &told.asked[*apart.last().unwrap()].messages;
+    let last = &outcome.asked[*apart.last().unwrap()].messages;
     let read: Vec<&str> = last
         .iter()
         .filter_map(|message| match message {
@@ -157,11 +162,11 @@ async fn cyclic_skills_end_at_the_step_limit() {
     stage.says([use_skill("ping")]);
     stage.says([text("It did not work.")]);
     *stage.script.forever.lock().unwrap() = Some(vec![use_skill("ping")]);
-    let told = stage.turn().await;
-    assert!(matches!(told.ended, TurnEnd::Answered), "{:?}", told.ended);
-    assert_eq!(questions_apart(&told).len(), 4);
-    assert!(told.answers[0].starts_with("[origin: skill `ping`, failed: step-limit]\n"));
-    assert_eq!(result(&told.answers[0])["ended"], "the limit of 4 steps is reached");
+    let outcome = stage.turn().await;
+    assert!(matches!(outcome.ended, TurnEnd::Answered), "{:?}", outcome.ended);
+    assert_eq!(questions_apart(&outcome).len(), 4);
+    assert!(outcome.answers[0].starts_with("[origin: skill `ping`, failed: step-limit]\n"));
+    assert_eq!(result(&outcome.answers[0])["ended"], "the limit of 4 steps is reached");
 }
 
 #[tokio::test]
@@ -170,9 +175,9 @@ async fn fork_uses_the_budget_of_the_turn() {
     stage.skill("ping", "context: fork", "Use ping.");
     stage.limits.steps = 6;
     *stage.script.forever.lock().unwrap() = Some(vec![use_skill("ping")]);
-    let told = stage.turn().await;
-    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Steps(6))), "{:?}", told.ended);
-    assert_eq!(told.asked.len(), 6, "no step more than the turn has");
+    let outcome = stage.turn().await;
+    assert!(matches!(outcome.ended, TurnEnd::Limit(Limit::Steps(6))), "{:?}", outcome.ended);
+    assert_eq!(outcome.asked.len(), 6, "no step more than the turn has");
 
     let mut stage = Stage::new();
     stage.skill("dear", "context: fork", "Spend.");
@@ -181,9 +186,9 @@ async fn fork_uses_the_budget_of_the_turn() {
     stage.says([use_skill("dear")]);
     stage.apart([read(), spent.clone()]).apart([text("never")]);
     stage.says([use_skill("dear"), spent]).says([text("never")]);
-    let told = stage.turn().await;
-    assert!(told.answers[0].contains("failed: token-budget"), "{}", told.answers[0]);
-    assert!(matches!(told.ended, TurnEnd::Limit(Limit::Tokens(100_000))), "{:?}", told.ended);
+    let outcome = stage.turn().await;
+    assert!(outcome.answers[0].contains("failed: token-budget"), "{}", outcome.answers[0]);
+    assert!(matches!(outcome.ended, TurnEnd::Limit(Limit::Tokens(100_000))), "{:?}", outcome.ended);
 }
 
 #[tokio::test]
@@ -192,15 +197,15 @@ async fn untrusted_fork_is_a_directive_that_restricts_nothing() {
     stage.forks = Forks::Inline;
     stage.skill("report", FORK, "Do.").skill("writer", "allowed-tools: Write", "Write.");
     stage.says([use_skill("report")]).says([command("id"), read()]);
-    let told = stage.turn().await;
-    assert_eq!(questions_apart(&told), [0_usize; 0]);
-    let answer = result(&told.answers[0]);
+    let outcome = stage.turn().await;
+    assert_eq!(questions_apart(&outcome), [0_usize; 0]);
+    let answer = result(&outcome.answers[0]);
     assert_eq!((&answer["context_fork"], &answer["instructions"]), (&json!(true), &json!("Do.\n")));
     let note = answer["note"].as_str().unwrap();
     assert!(note.contains("This skill is meant for a sub-agent"), "{note}");
     assert!(!note.contains("within this conversation"), "{note}");
-    assert_eq!(told.names(), ["run_command", "read_file"], "a fork never restricts its caller");
-    // Nor does it free its caller.
+    assert_eq!(outcome.names(), ["run_command", "read_file"], "a fork never restricts its caller");
+    // A fork does not remove the list of its caller either.
     stage.says([use_skill("writer")]).says([use_skill("report")]).says([command("id"), read()]);
     assert_eq!(stage.turn().await.names(), [""; 0]);
 }
@@ -214,9 +219,9 @@ async fn forks_run_in_parallel_and_long_results_are_cut() {
     let long = "x".repeat(10 << 20);
     stage.apart([text(&long)]).apart([text("short")]);
     stage.limits.tokens = 50_000_000;
-    let told = stage.turn().await;
-    assert_eq!(told.names(), ["run_command"], "the list of the skills is theirs alone");
-    let results: Vec<String> = told.answers[..2]
+    let outcome = stage.turn().await;
+    assert_eq!(outcome.names(), ["run_command"], "the list of the skills is theirs alone");
+    let results: Vec<String> = outcome.answers[..2]
         .iter()
         .map(|answer| result(answer)["result"].as_str().unwrap().to_owned())
         .collect();
@@ -229,9 +234,9 @@ async fn task_is_passed_to_the_fork() {
     let mut stage = Stage::new();
     stage.skill("report", FORK, "Do.");
     stage.says([call("use_skill", json!({"name": "report", "task": "Only week 7"}))]);
-    let told = stage.turn().await;
-    let first = questions_apart(&told)[0];
-    let Message::User(order) = &told.asked[first].messages[1] else { panic!("no order") };
+    let outcome = stage.turn().await;
+    let first = questions_apart(&outcome)[0];
+    let Message::User(order) = &outcome.asked[first].messages[1] else { panic!("no order") };
     assert!(order.contains("The task:\nOnly week 7\n"), "{order}");
 }
 
@@ -241,9 +246,9 @@ async fn fork_refusal_does_not_suggest_other_skills() {
     stage.skill("report", FORK, "Do.");
     stage.says([use_skill("report")]);
     stage.apart([command("id")]).apart([text("over")]);
-    let told = stage.turn().await;
-    let apart = questions_apart(&told);
-    let last = &told.asked[*apart.last().unwrap()].messages;
+    let outcome = stage.turn().await;
+    let apart = questions_apart(&outcome);
+    let last = &outcome.asked[*apart.last().unwrap()].messages;
     let refused = last.iter().find_map(|message| match message {
         Message::Tool { content, .. } => Some(content.as_str()),
         _ => None,

@@ -1,4 +1,4 @@
-//! Commands that know how they are looked after, and hide what they plant.
+//! Tests commands that try to hide the protected files that they create.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ async fn run(place: &Place, command: &str) -> ToolAnswer {
     place.call("run_command", json!({"command": command})).await
 }
 
-/// Runs a command and wants what it planted to be put aside.
+/// Runs a command, and checks that the protected files that it created are moved aside.
 async fn catches(place: &Place, command: &str, planted: &[&str]) {
     let answer = run(place, command).await;
     assert_eq!(answer.failure.as_deref(), Some("protected-path"), "{command}: {}", answer.text);
@@ -34,15 +34,16 @@ async fn fake_repository_is_searched() {
     let sham = "mkdir -p sham/objects sham/refs sham/x/.claude && echo x > sham/HEAD && \
         echo evil > sham/x/.claude/settings.json";
     catches(&place, sham, &["sham/HEAD", "sham/x/.claude"]).await;
-    // Nor does what is put aside.
+    // A folder that is moved aside is searched, too.
     let inner =
         "mkdir -p sub/.git/objects sub/.git/refs sub/.git/x/.claude && echo x > sub/.git/HEAD";
     catches(&place, inner, &["sub/.git", "sub/.git.held/HEAD", "sub/.git.held/x/.claude"]).await;
     assert!(place.work("sub/.git.held/x/.claude.held").is_dir());
-    // A head that is a folder is looked into, too.
+    // `HEAD` is searched even if it is a folder.
     let head = "mkdir -p odd/objects odd/refs odd/HEAD/.claude";
     catches(&place, head, &["odd/HEAD", "odd/HEAD.held/.claude"]).await;
-    // What was a repository before stays one, and what lies in it is held.
+    // A folder that was already a repository stays one, and protected names in it cannot be
+    // created.
     for folder in ["real/objects", "real/refs", "real/x"] {
         fs::create_dir_all(place.work(folder)).unwrap();
     }
@@ -50,7 +51,7 @@ async fn fake_repository_is_searched() {
     let answer = run(&place, "mkdir -p real/x/.claude").await;
     assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{}", answer.text);
     assert!(place.work("real/HEAD").exists() && !place.work("real/x/.claude").exists());
-    // Within the repository that is worked with, nothing is hidden either.
+    // The workspace's own repository is searched, too.
     fs::create_dir_all(place.work(".git/objects")).unwrap();
     catches(&place, "mkdir -p .git/x/.claude && ln -s .git/x entry", &[".git/x/.claude"]).await;
 }
@@ -71,7 +72,7 @@ async fn unreadable_folders_are_moved_aside() {
         fs::set_permissions(folder.join("in"), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(folder.join("in/.claude.held").is_dir() && !folder.join("in/.claude").exists());
     }
-    // What was closed before can be opened by a command, and is looked into.
+    // A command can open a folder that had no permissions; the folder is then searched.
     fs::create_dir_all(place.work("mine")).unwrap();
     fs::set_permissions(place.work("mine"), fs::Permissions::from_mode(0o000)).unwrap();
     let command = "chmod 700 mine && mkdir mine/.claude && chmod 000 mine";
@@ -99,10 +100,10 @@ async fn long_and_deep_paths_are_searched() {
 #[tokio::test]
 async fn existing_links_keep_their_targets() {
     let Some(place) = place() else { return };
-    // Nothing is there yet.
+    // The link is dangling at first.
     symlink("real", place.work(".qwen")).unwrap();
     catches(&place, "mkdir real && echo evil > real/settings.json", &[".qwen"]).await;
-    // A link on the way is another one.
+    // A link in the middle of the path is replaced.
     for (folder, text) in [("one", "mine"), ("two", "evil")] {
         fs::create_dir_all(place.work(folder)).unwrap();
         fs::write(place.work(folder).join("settings.json"), text).unwrap();
@@ -111,7 +112,7 @@ async fn existing_links_keep_their_targets() {
     symlink("one", place.work("way")).unwrap();
     assert_eq!(run(&place, "true").await.failure, None);
     catches(&place, "rm way && ln -s two way", &[".gemini"]).await;
-    // What a folder that is obeyed leads to by a link is held, too.
+    // The target of a link inside a protected folder is protected, too.
     fs::create_dir_all(place.work(".claude/hooks")).unwrap();
     fs::write(place.work("hook.sh"), "mine").unwrap();
     symlink("../../hook.sh", place.work(".claude/hooks/hook.sh")).unwrap();
@@ -120,7 +121,7 @@ async fn existing_links_keep_their_targets() {
         assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{}", answer.text);
         assert_eq!(fs::read_to_string(place.work("hook.sh")).unwrap(), "mine");
     }
-    // Over several links, too.
+    // The same for several links in a row.
     for folder in ["cfg/hooks", "scripts"] {
         fs::create_dir_all(place.work(folder)).unwrap();
     }
@@ -129,12 +130,12 @@ async fn existing_links_keep_their_targets() {
     symlink("../../scripts/x.sh", place.work("cfg/hooks/x.sh")).unwrap();
     let answer = run(&place, "echo evil > scripts/x.sh").await;
     assert_eq!(answer.failure.as_deref(), Some("command-failed"), "{}", answer.text);
-    // Instructions that lead to a page are changed with it.
+    // A page that an instruction link leads to counts as instructions.
     fs::write(place.work("docs/guide.md"), "mine").unwrap();
     symlink("docs/guide.md", place.work("CLAUDE.md")).unwrap();
     assert_eq!(run(&place, "cat CLAUDE.md").await.failure, None);
     catches(&place, "echo evil >> docs/guide.md", &["docs/guide.md"]).await;
-    // Whoever writes by another name of a file is found.
+    // Writing through another hard link of a protected file is detected.
     fs::write(place.work("plain.json"), "mine").unwrap();
     fs::hard_link(place.work("plain.json"), place.work(".mcp.json")).unwrap();
     catches(&place, "echo evil > plain.json", &[".mcp.json"]).await;
@@ -205,11 +206,11 @@ async fn only_file_tools_write_instructions_and_workflows() {
     for path in [".cursorrules", "sub/mise.toml", "x.code-workspace", ".husky/pre-commit"] {
         catches(&place, &format!("mkdir -p .husky && echo evil > {path}"), &[path]).await;
     }
-    // What is not held does not become something else.
+    // Renaming an unprotected folder to a protected name is detected.
     fs::create_dir_all(place.work("sub/.github/workflows")).unwrap();
     fs::write(place.work("sub/.github/workflows/config.toml"), "evil").unwrap();
     catches(&place, "mv sub/.github/workflows sub/.codex", &["sub/.codex"]).await;
-    // A page of that name in small letters is no instruction.
+    // Instruction files are compared case-sensitively, so `agents.md` is an ordinary page.
     let page = "mkdir -p docs && echo x > docs/agents.md && echo x > .github/dependabot.yml";
     assert_eq!(run(&place, page).await.failure, None);
 }
@@ -240,15 +241,15 @@ async fn links_to_git_setting_paths_are_checked() {
     let settings =
         "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../conf/team/gitconfig\n";
     fs::write(place.work(".git/config"), settings).unwrap();
-    // The link is new, and so is what lies behind it.
+    // Both the link and its target are new.
     let command = "mkdir -p other/hooks && echo x > other/hooks/pre-commit && ln -s other tools";
     catches(&place, command, &["tools"]).await;
-    // The link was there.
+    // The link existed before.
     fs::create_dir_all(place.work("c2")).unwrap();
     symlink("c2", place.work("conf")).unwrap();
     catches(&place, "mkdir c2/team && echo x > c2/team/gitconfig", &["c2/team/gitconfig"]).await;
     assert!(place.work("conf").symlink_metadata().is_ok());
-    // Nobody is kept from working beside it.
+    // Other files in the same folder can be written.
     let answer = run(&place, "mkdir -p c2/more other/more && echo x > c2/more/x").await;
     assert_eq!(answer.failure, None, "{}", answer.text);
 }
@@ -264,7 +265,7 @@ async fn links_and_hard_links_cannot_change_protected_files() {
     let answer = run(&place, "cat s.json").await;
     assert_eq!(answer.failure, None, "{}", answer.text);
     catches(&place, "echo evil > s.json", &[".claude/settings.json"]).await;
-    // What a person was asked about is something else elsewhere.
+    // A file that the user may agree to elsewhere counts as a new protected file here.
     fs::create_dir_all(place.work("example/.github/workflows")).unwrap();
     fs::write(place.work("example/.github/workflows/ci.yml"), "x").unwrap();
     let moved = "mv example/.github .github";
@@ -299,7 +300,8 @@ async fn parallel_commands_cannot_create_a_repository() {
     assert!(planted.failure.is_some(), "{}", planted.text);
     assert_eq!((first.failure, second.failure), (None, None), "{}{}", first.text, second.text);
     assert!(!place.work(".git").exists(), "{}", planted.text);
-    // What holds the places goes with the last of them, in whatever order they end.
+    // The placeholders for protected paths disappear with the last command, in whatever order the
+    // commands end.
     for _ in 0..3 {
         let commands: Vec<String> = (0..8).map(|n| format!("sleep 0.{n}; echo hi")).collect();
         let ran = join_all(commands.iter().map(|command| run(&place, command))).await;

@@ -21,7 +21,7 @@ use savoir_sandbox::SandboxSupport;
 use savoir_skill::{allow_list::AllowList, allowed_tools::split};
 use serde_json::{Value, json};
 
-/// Answers every question in the same way, and remembers it.
+/// Gives the same answer to every question, and stores the questions.
 #[derive(Debug)]
 struct Person(Consent, Mutex<Vec<HostQuestion>>);
 
@@ -70,7 +70,7 @@ impl Place {
             .await
     }
 
-    /// The stable word of a failure.
+    /// Calls a tool that must fail; returns the error code.
     async fn fails(&self, name: &str, given: Value) -> String {
         let answer = self.call(name, given.clone()).await;
         answer.failure.unwrap_or_else(|| panic!("{name} {given}: {}", answer.text))
@@ -150,7 +150,7 @@ async fn paths_outside_the_workspace_are_refused() {
 #[tokio::test]
 async fn protected_files_are_not_written() {
     let place = Place::with(Consent::Once, Autonomy::InWorkspace);
-    // With a head, git would take this for a repository.
+    // With a `HEAD` file, git would recognize this folder as a repository.
     for folder in ["bare/objects", "bare/refs", "almost/objects", "almost/refs"] {
         fs::create_dir_all(place.work(folder)).unwrap();
     }
@@ -202,7 +202,7 @@ async fn large_and_binary_files_have_distinct_errors() {
     for given in [json!({}), json!({"path": 1}), json!({"path": ["a"]})] {
         assert_eq!(place.fails("read_file", given).await, "missing-argument");
     }
-    // A pipe would make whoever opens it wait.
+    // Opening a pipe would block.
     let made = std::process::Command::new("mkfifo").arg(place.work("pipe")).status().unwrap();
     assert!(made.success());
     assert_eq!(place.fails("read_file", json!({"path": "pipe"})).await, "no-such-file");
@@ -243,7 +243,7 @@ async fn changes_need_consent() {
     place.call("run_command", json!({"command": "true"})).await;
     place.call("run_command", json!({"command": "true; true"})).await;
     assert_eq!(place.asked(), 3, "and for one command");
-    // Who needs no question within the workspace is asked about what leaves it.
+    // With autonomy inside the workspace, the user is still asked about actions that leave it.
     let place = Place::with(Consent::Declined, Autonomy::InWorkspace);
     assert_eq!(place.call("write_file", write("x")).await.failure, None);
     assert_eq!(place.fails("web_fetch", json!({"url": "https://example.com"})).await, "declined");
@@ -281,10 +281,10 @@ async fn commands_cannot_write_outside_the_workspace() {
     let plant = "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit";
     assert_eq!(run(plant).await.failure.as_deref(), Some("protected-path"));
     assert!(!place.work(".git").exists());
-    // The temporary folder around it is one of its own, gone afterwards.
+    // The sandbox replaces the folder around the workspace by a temporary one.
     run("echo x > ../new.txt").await;
     assert!(!place.dir.path().join("new.txt").exists());
-    // What a link leads to is not there inside, either.
+    // The target of a link that leads out does not exist in the sandbox.
     run("ln -s ../secret.txt link").await;
     assert_eq!(run("cat link").await.failure.as_deref(), Some("command-failed"));
     assert_eq!(place.fails("read_file", json!({"path": "link"})).await, "link-not-followed");
@@ -369,7 +369,7 @@ async fn existing_protected_files_stay_unchanged() {
             assert_eq!(fs::read_to_string(place.work(path)).unwrap(), "mine", "{command}: {path}");
         }
     }
-    // Around it there is work to do.
+    // Unprotected paths around it can be changed.
     let answer = run("echo x > sub/deep/file && rm -f new && cat sub/deep/.git/config").await;
     assert_eq!(answer.failure, None, "{}", answer.text);
 }
@@ -395,7 +395,7 @@ async fn cancelled_command_cannot_create_protected_files() {
     assert!(!place.work("sub/.git").exists() && place.work("sub/.git.held").exists());
 }
 
-/// A command as a skill with a list calls it.
+/// Calls a command while a skill with this allow-list is active.
 async fn run_with(place: &Place, list: &str, command: &str) -> ToolAnswer {
     let allowed_tools = AllowedTools::of("finder", AllowList::new(Some(&split(list))));
     let (specs, snapshots) = (place.tools.tools(), [allowed_tools.snapshot()]);
@@ -432,7 +432,7 @@ async fn ambiguous_command_needs_consent_even_with_autonomy() {
     assert_eq!(place.asked(), 2);
 }
 
-/// Says yes, after a skill was loaded that only reads.
+/// Agrees to every question, after loading a skill that may only read.
 #[derive(Debug)]
 struct Slow(Arc<AllowedTools>);
 

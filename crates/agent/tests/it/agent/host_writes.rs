@@ -18,7 +18,7 @@ use savoir_engine::{approval::ApprovalQuestion, run_environment::RunEnvironment}
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-/// Says yes, once as many are asked as are expected and something was done meanwhile.
+/// Agrees once the expected number of questions are open and `meanwhile` was called.
 struct Thinks {
     together: Barrier,
     meanwhile: Box<dyn Fn() + Send + Sync>,

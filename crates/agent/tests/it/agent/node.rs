@@ -47,7 +47,7 @@ async fn llm_node_gets_the_list_of_skills_and_can_load_one() {
     assert_eq!(asked[0].messages.len(), 4, "the history is sent");
     assert_eq!((asked[0].temperature, asked[0].max_tokens), (Some(0.2), Some(77)));
     assert!(asked[0].tools.iter().any(|tool| tool.name == "use_skill"));
-    // A run that can be resumed delegates nothing itself.
+    // A workflow run that can be resumed starts no forks.
     let Some(Message::Tool { content, .. }) = asked[1].messages.last() else { panic!("no answer") };
     assert!(content.contains("This skill is meant for a sub-agent"), "{content}");
 }

@@ -25,9 +25,9 @@ use savoir_sandbox::SandboxSupport;
 use savoir_skill::{Folder, Source, read};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, Told, call, use_skill};
+use super::stage::{Stage, TurnReport, call, use_skill};
 
-/// Skills in the folder of a stage.
+/// Loads skills from the folder of a stage.
 #[derive(Debug)]
 struct InFolder(PathBuf);
 
@@ -43,7 +43,7 @@ impl SkillFolders for InFolder {
     }
 }
 
-/// Answers every question in the same way, and counts.
+/// Gives the same answer to every question, and stores the questions.
 #[derive(Debug)]
 struct Person(Consent, Mutex<Vec<ApprovalQuestion>>);
 
@@ -61,7 +61,7 @@ struct Bringing {
     home: Home,
 }
 
-/// A skill of gibb.eri.sh with a tool that runs a program which every machine has.
+/// Writes a gibb.eri.sh skill whose tool runs a program that exists on every machine.
 fn skill(stage: &mut Stage, name: &str, lines: &str, word: &str) {
     let body = format!(
         "# {name}\n\n### hello\n\nSay hello.\n\n#### Parameters\n\nNone.\n\n#### Command\n\n\
@@ -99,8 +99,8 @@ impl Bringing {
         listing.records.iter().map(|one| serde_json::to_value(one).expect("JSON")).collect()
     }
 
-    /// Loads the skill and calls its tool so many times, one after the other.
-    async fn greet(&mut self, times: usize) -> Told {
+    /// Loads the skill, then calls its tool several times, one call after the other.
+    async fn greet(&mut self, times: usize) -> TurnReport {
         self.stage.says([use_skill("greeter")]);
         for _ in 0..times {
             self.stage.says([call("greeter__hello", json!({}))]);
@@ -132,11 +132,15 @@ async fn tool_is_offered_after_use_skill_and_runs_after_consent() {
         return;
     }
     let mut bringing = Bringing::new(Consent::Once, "Global");
-    let told = bringing.greet(2).await;
-    assert!(!told.offered(0).contains(&"greeter__hello"));
-    assert!(told.offered(1).contains(&"greeter__hello"));
-    assert!(told.answers[0].contains("\"tools\":[\"greeter__hello\"]"), "{}", told.answers[0]);
-    let answer = envelope(&told.answers[1]);
+    let outcome = bringing.greet(2).await;
+    assert!(!outcome.offered(0).contains(&"greeter__hello"));
+    assert!(outcome.offered(1).contains(&"greeter__hello"));
+    assert!(
+        outcome.answers[0].contains("\"tools\":[\"greeter__hello\"]"),
+        "{}",
+        outcome.answers[0]
+    );
+    let answer = envelope(&outcome.answers[1]);
     assert_eq!((&answer["success"], &answer["output"]), (&json!(true), &json!("hello world")));
     assert_eq!(bringing.asked(), 2, "a yes is for one run");
     let records = bringing.records();
@@ -155,9 +159,9 @@ async fn lasting_consent_ends_when_the_skill_changes() {
     bringing.greet(2).await;
     assert_eq!(bringing.asked(), 1);
     skill(&mut bringing.stage, "greeter", "", "something else");
-    let told = bringing.greet(1).await;
+    let outcome = bringing.greet(1).await;
     assert_eq!(bringing.asked(), 2, "what was agreed to is not there any more");
-    assert_eq!(envelope(&told.answers[1])["output"], "something else");
+    assert_eq!(envelope(&outcome.answers[1])["output"], "something else");
 }
 
 #[tokio::test]
@@ -168,10 +172,14 @@ async fn without_consent_nothing_runs_and_the_model_gets_an_error() {
         (Consent::Nobody, "approval-needed", "savoir approve "),
     ] {
         let mut bringing = Bringing::new(consent, "Global");
-        let told = bringing.greet(1).await;
+        let outcome = bringing.greet(1).await;
         let mark = format!("failed: {code}]");
-        assert!(told.answers[1].lines().next().unwrap().ends_with(&mark), "{}", told.answers[1]);
-        assert!(told.answers[1].contains(hint), "{}", told.answers[1]);
+        assert!(
+            outcome.answers[1].lines().next().unwrap().ends_with(&mark),
+            "{}",
+            outcome.answers[1]
+        );
+        assert!(outcome.answers[1].contains(hint), "{}", outcome.answers[1]);
         let records = bringing.records();
         assert_eq!(records.len(), 1, "what was not run is written down, too");
         assert_eq!(records[0]["decision"]["verdict"], "declined");
@@ -185,8 +193,8 @@ async fn allow_list_is_checked_before_the_question() {
     bringing.stage.skill("reader", "allowed-tools: Read", "Read.");
     bringing.stage.says([use_skill("greeter")]).says([use_skill("reader")]);
     bringing.stage.says([call("greeter__hello", json!({}))]);
-    let told = bringing.stage.turn().await;
-    assert!(told.answers[2].contains("failed: tool-not-allowed"), "{}", told.answers[2]);
+    let outcome = bringing.stage.turn().await;
+    assert!(outcome.answers[2].contains("failed: tool-not-allowed"), "{}", outcome.answers[2]);
     assert_eq!((bringing.asked(), bringing.records().len()), (0, 0));
 }
 
@@ -194,8 +202,8 @@ async fn allow_list_is_checked_before_the_question() {
 async fn new_tools_cannot_be_called_in_the_same_reply() {
     let mut bringing = Bringing::new(Consent::Once, "Global");
     bringing.stage.says([use_skill("greeter"), call("greeter__hello", json!({}))]);
-    let told = bringing.stage.turn().await;
-    assert!(told.answers[1].contains("failed: unknown-tool"), "{}", told.answers[1]);
+    let outcome = bringing.stage.turn().await;
+    assert!(outcome.answers[1].contains("failed: unknown-tool"), "{}", outcome.answers[1]);
     assert_eq!(bringing.asked(), 0);
 }
 
@@ -205,14 +213,14 @@ async fn mode_filters_the_tools_of_skills() {
         let mut bringing = Bringing::new(Consent::Nobody, mode);
         bringing.stage.says([use_skill("developer"), use_skill("greeter")]);
         bringing.stage.says([call("developer__hello", json!({}))]);
-        let told = bringing.stage.turn().await;
-        assert_eq!(told.offered(1).contains(&"developer__hello"), offered, "{mode}");
-        assert!(told.offered(1).contains(&"greeter__hello"), "{mode}");
+        let outcome = bringing.stage.turn().await;
+        assert_eq!(outcome.offered(1).contains(&"developer__hello"), offered, "{mode}");
+        assert!(outcome.offered(1).contains(&"greeter__hello"), "{mode}");
         let code = if offered { "approval-needed" } else { "unknown-tool" };
         assert!(
-            told.answers[2].contains(&format!("failed: {code}")),
+            outcome.answers[2].contains(&format!("failed: {code}")),
             "{mode}: {}",
-            told.answers[2]
+            outcome.answers[2]
         );
     }
 }
@@ -222,13 +230,13 @@ async fn invalid_arguments_are_reported() {
     let mut bringing = Bringing::new(Consent::Once, "Global");
     bringing.stage.says([use_skill("greeter")]);
     bringing.stage.says([call("greeter__hello", json!({"whom": "you"}))]);
-    let told = bringing.stage.turn().await;
-    assert!(told.answers[1].contains("whom"), "{}", told.answers[1]);
-    assert!(told.answers[1].contains("failed: "), "{}", told.answers[1]);
+    let outcome = bringing.stage.turn().await;
+    assert!(outcome.answers[1].contains("whom"), "{}", outcome.answers[1]);
+    assert!(outcome.answers[1].contains("failed: "), "{}", outcome.answers[1]);
     assert_eq!(bringing.asked(), 0, "what cannot be called is not asked about");
 }
 
-/// A tool that must run alone, and writes a word again and again, by two processes.
+/// Writes a skill whose atomic tool writes a word repeatedly, from two processes.
 fn beater(stage: &mut Stage) {
     let lines = "version: 1.0.0\nauthor: Tests\nlicense: MIT\n\
         permissions:\n  - filesystem:write:./out/**\ntools:\n  - name: beat\n    \
@@ -254,9 +262,9 @@ async fn cancelled_atomic_run_blocks_others_until_it_ends() {
     let beat = |word: &str, times: u32| call("beater__beat", json!({"word": word, "times": times}));
     bringing.stage.says([use_skill("beater")]);
     bringing.stage.says([beat("first", 600)]).says([beat("second", 1)]);
-    let told = bringing.stage.turn().await;
-    assert!(told.answers[1].contains("failed: tool-timeout"), "{:?}", told.answers);
-    assert!(!told.answers[2].contains("failed: "), "{:?}", told.answers);
+    let outcome = bringing.stage.turn().await;
+    assert!(outcome.answers[1].contains("failed: tool-timeout"), "{:?}", outcome.answers);
+    assert!(!outcome.answers[2].contains("failed: "), "{:?}", outcome.answers);
     tokio::time::sleep(Duration::from_millis(500)).await;
     let log = fs::read_to_string(bringing.stage.folder().join("work/out/log")).unwrap();
     let words: Vec<&str> = log.lines().collect();
@@ -277,8 +285,8 @@ async fn tools_of_a_fork_are_not_offered_to_its_caller() {
     bringing.stage.says([use_skill("away")]);
     bringing.stage.apart([use_skill("greeter")]).apart([call("greeter__hello", json!({}))]);
     bringing.stage.says([call("greeter__hello", json!({}))]);
-    let told = bringing.stage.turn().await;
-    assert!(told.offered(2).contains(&"greeter__hello"), "{:?}", told.offered(2));
-    assert_eq!((bringing.asked(), bringing.records().len()), (1, 1), "{:?}", told.answers);
-    assert!(told.answers[1].contains("failed: unknown-tool"), "{}", told.answers[1]);
+    let outcome = bringing.stage.turn().await;
+    assert!(outcome.offered(2).contains(&"greeter__hello"), "{:?}", outcome.offered(2));
+    assert_eq!((bringing.asked(), bringing.records().len()), (1, 1), "{:?}", outcome.answers);
+    assert!(outcome.answers[1].contains("failed: unknown-tool"), "{}", outcome.answers[1]);
 }

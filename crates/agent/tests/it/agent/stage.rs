@@ -31,13 +31,13 @@ use savoir_model::{
 };
 use serde_json::{Map, Value, json};
 
-/// Says its lines one after the other, whatever it is asked; then that it is done.
+/// A model that returns its scripted replies in order, whatever it is asked, and then "done".
 #[derive(Debug, Default)]
 pub(super) struct Script {
     lines: Mutex<VecDeque<Vec<Chunk>>>,
-    /// Lines for whoever carries out a skill apart.
+    /// Replies for forks.
     apart: Mutex<VecDeque<Vec<Chunk>>>,
-    /// What is said once there are no lines.
+    /// The reply after the script has ended.
     pub(super) forever: Mutex<Option<Vec<Chunk>>>,
     asked: Mutex<Vec<ChatRequest>>,
 }
@@ -62,7 +62,7 @@ impl LanguageModel for Script {
     }
 }
 
-/// A call in a line of the script.
+/// Creates a tool call for a scripted reply.
 pub(super) fn call(name: &str, arguments: Value) -> Chunk {
     Chunk::ToolCall(ToolCall { id: String::new(), name: name.to_owned(), arguments })
 }
@@ -75,16 +75,16 @@ pub(super) fn command(text: &str) -> Chunk {
     call("run_command", json!({"command": text}))
 }
 
-/// Tools of a host that do nothing but write down that they were called.
+/// Host tools that only record their calls.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     tools: Vec<ToolSpec>,
     ran: Mutex<Vec<(String, Value)>>,
-    /// What a tool answers, by its name.
+    /// The answers of the tools, by name.
     answers: Mutex<Map<String, Value>>,
 }
 
-/// The tools that a host has.
+/// The names of the host tools.
 pub(super) const HOST: [&str; 7] =
     ["run_command", "read_file", "write_file", "edit_file", "list_dir", "web_search", "web_fetch"];
 
@@ -133,13 +133,13 @@ impl Toolset for Recorder {
                 _ => {}
             }
             note(name.to_owned());
-            let told = self.answers.lock().expect("a lock").get(name).cloned();
-            ToolAnswer::text(told.as_ref().and_then(Value::as_str).unwrap_or("ok"))
+            let outcome = self.answers.lock().expect("a lock").get(name).cloned();
+            ToolAnswer::text(outcome.as_ref().and_then(Value::as_str).unwrap_or("ok"))
         })
     }
 }
 
-/// A stage.
+/// The setup of a turn: skills, tools, limits and a scripted model.
 pub(super) struct Stage {
     dir: tempfile::TempDir,
     skills: Vec<String>,
@@ -152,19 +152,19 @@ pub(super) struct Stage {
     pub(super) conversation: Conversation,
 }
 
-/// What came of a turn.
-pub(super) struct Told {
+/// The result of a turn.
+pub(super) struct TurnReport {
     pub(super) ended: TurnEnd,
     pub(super) events: Vec<Event>,
-    /// What ran, in order.
+    /// The calls that ran, in order.
     pub(super) ran: Vec<(String, Value)>,
-    /// What the model read of its calls, in the order of the calls.
+    /// The answers to the model's calls, in the order of the calls.
     pub(super) answers: Vec<String>,
-    /// What it was asked.
+    /// The requests to the model.
     pub(super) asked: Vec<ChatRequest>,
 }
 
-impl Told {
+impl TurnReport {
     pub(super) fn names(&self) -> Vec<&str> {
         self.ran.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -179,7 +179,7 @@ impl Told {
         thoughts
     }
 
-    /// The tools that the model was told of in one of its questions.
+    /// The names of the tools that one request offered to the model.
     pub(super) fn offered(&self, question: usize) -> Vec<&str> {
         self.asked[question].tools.iter().map(|tool| tool.name.as_str()).collect()
     }
@@ -212,7 +212,7 @@ impl Stage {
         self.dir.path()
     }
 
-    /// Tools that skills bring, as far as lists see them.
+    /// Adds recorded tools that belong to a skill.
     pub(super) fn skill_tools(&mut self, skill: &str, names: &[&str]) -> Arc<dyn Toolset> {
         let origin = |name: &str| Origin::Skill { skill: skill.to_owned(), tool: name.to_owned() };
         let tools = names.iter().map(|name| spec(&format!("{skill}__{name}"), origin(name)));
@@ -221,7 +221,7 @@ impl Stage {
         recorder
     }
 
-    /// Writes a skill; its frontmatter has these lines besides the name and the description.
+    /// Writes a skill with these lines of frontmatter besides name and description.
     pub(super) fn skill(&mut self, name: &str, lines: &str, body: &str) -> &mut Self {
         let lines = if lines.is_empty() { String::new() } else { format!("{lines}\n") };
         let text = format!("---\nname: {name}\ndescription: Does {name}.\n{lines}---\n{body}\n");
@@ -237,25 +237,25 @@ impl Stage {
         self
     }
 
-    /// The model says this next.
+    /// Adds a reply to the script.
     pub(super) fn says(&mut self, line: impl IntoIterator<Item = Chunk>) -> &mut Self {
         self.script.lines.lock().expect("a lock").push_back(line.into_iter().collect());
         self
     }
 
-    /// The model that carries out a skill apart says this next.
+    /// Adds a reply for a fork to the script.
     pub(super) fn apart(&mut self, line: impl IntoIterator<Item = Chunk>) -> &mut Self {
         self.script.apart.lock().expect("a lock").push_back(line.into_iter().collect());
         self
     }
 
-    /// What a tool answers.
+    /// Sets the answer of a tool.
     pub(super) fn answers(&mut self, tool: &str, text: &str) -> &mut Self {
         self.host.answers.lock().expect("a lock").insert(tool.to_owned(), text.into());
         self
     }
 
-    /// What the model was asked, since somebody last looked.
+    /// Returns and clears the requests to the model.
     pub(super) fn asked(&self) -> Vec<ChatRequest> {
         std::mem::take(&mut self.script.asked.lock().expect("a lock"))
     }
@@ -290,12 +290,12 @@ impl Stage {
         }
     }
 
-    /// A whole turn; nobody goes away.
-    pub(super) async fn turn(&mut self) -> Told {
+    /// Runs a whole turn.
+    pub(super) async fn turn(&mut self) -> TurnReport {
         self.hear("Please do it.").await
     }
 
-    pub(super) async fn hear(&mut self, message: &str) -> Told {
+    pub(super) async fn hear(&mut self, message: &str) -> TurnReport {
         let agent = self.agent();
         let (out, mut events) = Emitter::channel();
         let before = self.conversation.messages().len();
@@ -318,7 +318,7 @@ impl Stage {
             Message::Tool { content, .. } => Some(content.clone()),
             _ => None,
         };
-        Told {
+        TurnReport {
             ended: ended.expect("somebody listens"),
             events,
             ran: std::mem::take(&mut self.host.ran.lock().expect("a lock")),
@@ -328,8 +328,8 @@ impl Stage {
     }
 }
 
-/// Every call has exactly one answer, right behind it and in its order: otherwise no provider takes the
-/// conversation back.
+/// Checks that every call is followed by exactly one answer, in the order of the calls: otherwise
+/// providers reject the conversation.
 pub(super) fn well_formed(messages: &[Message]) {
     let mut waiting: VecDeque<&str> = VecDeque::new();
     for message in messages {

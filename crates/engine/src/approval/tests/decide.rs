@@ -21,9 +21,10 @@ fn reasons(request: &Request, kept: Option<&Approval>) -> Vec<String> {
     }
 }
 
-/// Trust, tier, read-only, always ask, permission; then without an answer and with one.
+/// Columns: trust, tier, read-only, always ask, permission; then the outcome without a stored
+/// approval, and with one.
 #[test]
-fn table() {
+fn decision_table() {
     use Tier::{Community, Experimental, Verified};
     use Trust::{Bundled, Downloaded, Untrusted, User};
 
@@ -59,7 +60,7 @@ fn table() {
         let case = format!("{trust:?} {tier} {read_only} {always_ask} {permission}");
         assert_eq!(outcome(&request, None), first, "{case}");
         assert_eq!(outcome(&request, Some(&kept(&request))), later, "{case}");
-        // An answer for something else is worth no more than none.
+        // An approval of other content has the same effect as no approval.
         let other = Request { digest: "00".repeat(32), ..request.clone() };
         assert_eq!(outcome(&request, Some(&kept(&other))), first, "{case}");
     }
@@ -119,7 +120,7 @@ fn reasons_list_the_changes() {
         after(|r| r.path = "/elsewhere".into()),
         ["the answer that was kept is for another place: /home/me/skills/git-helper"]
     );
-    // The grave ones first, and not a flood.
+    // Severe changes come first, and the list is limited.
     let warn_about_many_permissions = after(|r| {
         r.digest = "00".repeat(32);
         r.permissions =
@@ -132,14 +133,14 @@ fn reasons_list_the_changes() {
         "{warn_about_many_permissions:?}"
     );
     assert_eq!(warn_about_many_permissions[7], "and 494 more new permissions, all of them below");
-    // What matters is named, however much stands before it.
+    // The limit does not hide a severe change after many harmless ones.
     let hidden = after(|r| {
         r.permissions =
             (0..500).map(|n| format!("network:read:h{n}.example").parse().unwrap()).collect();
         r.permissions.extend(permissions(&["filesystem:read:~/.ssh/**"]));
     });
     assert_eq!(hidden[0], "new permission: filesystem:read:~/.ssh/**");
-    // A kept answer whose digits were tampered with, or are of an older format.
+    // A stored approval whose fingerprint was changed by hand, or has an older format.
     let mut odd = then.clone();
     odd.fingerprint = Fingerprint::of(&Request { path: "/".into(), ..request() });
     assert_eq!(reasons(&request(), Some(&odd)), ["the answer that was kept is of another format"]);

@@ -53,7 +53,8 @@ fn order_duplicates_and_call_do_not_change_the_fingerprint() {
     assert_eq!(with(&["/a", "/b"]), with(&["/b", "/a", "/a"]));
 }
 
-/// The digits are what approvals on disk were kept for: when this fails, everybody is asked again.
+/// Approvals on disk contain this fingerprint. If this test fails, every user has to approve every
+/// skill again.
 #[test]
 fn the_digits_stay_the_same_between_versions() {
     assert_eq!(

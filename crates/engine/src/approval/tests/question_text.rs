@@ -186,7 +186,7 @@ fn long_texts_are_cut() {
     let text = to_plain_text(&lines, 80);
     assert!(text.len() < 60_000, "{}", text.len());
     assert!(text.lines().all(|line| line.chars().count() <= 80));
-    // What matters most is not what is cut off.
+    // The most dangerous permission is not the one that is cut off.
     assert!(text.contains("permissions  may run any program of the system\n"), "{text}");
     assert!(text.contains("more that have no room here"), "{text}");
 }
@@ -252,7 +252,7 @@ fn reasons_are_wrapped_and_harmless_as_well() {
     assert!(text.ends_with("warning      look\\rout\n"), "{text}");
 }
 
-/// Forty harmless rights, and behind them what they are there to hide.
+/// Forty harmless permissions, followed by the dangerous one that they are meant to hide.
 fn flooded() -> Request {
     let hosts = (0..20).map(|n| format!("network:read:h{n}.example.com"));
     let folders = (0..20).map(|n| format!("filesystem:read:./docs/{n}/**"));
@@ -349,4 +349,22 @@ fn added_permissions_are_listed() {
     let text = text(&request);
     assert!(text.contains("permissions  only those that you add\n"), "{text}");
     assert!(text.contains("you add      may create, change and delete /work\n"), "{text}");
+}
+
+#[test]
+fn full_lines_have_labels_and_show_dangerous_ones_first() {
+    let packages = (0..40).map(|n| format!("package-{n}")).collect();
+    let question = ApprovalQuestion {
+        request: Request { packages, ..flooded() },
+        reasons: vec!["never approved".to_owned()],
+        warnings: vec!["look".to_owned()],
+    };
+    let lines = question.full_lines();
+    let is_harmless = |line: &QuestionLine| matches!(line.role, LineRole::Reason | LineRole::Fact);
+    let first = lines.iter().position(is_harmless).unwrap();
+    assert_eq!((lines[0].role, lines[0].text.as_str()), (LineRole::Warning, "look"));
+    assert!(lines[..first].iter().any(|line| line.text.contains("credentials are kept")));
+    assert!(lines[first..].iter().all(is_harmless));
+    assert_eq!(lines.iter().filter(|line| line.label == "packages").count(), 40);
+    assert!(lines.iter().all(|line| !line.label.is_empty()));
 }

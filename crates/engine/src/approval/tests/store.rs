@@ -31,14 +31,15 @@ fn saved_approvals_are_read_back() {
     assert_eq!(approvals.get(&wide.path).unwrap(), Some(wide.clone()));
     assert_eq!(approvals.extra_for(&wide.path).unwrap(), extra);
 
-    // A later answer takes the place of the one before.
+    // A second approval of the same path replaces the first.
     let narrow = Approval::new(&request(), "you");
     approvals.save(narrow.clone()).unwrap();
     assert_eq!(approvals.get(&wide.path).unwrap(), Some(narrow));
     assert_eq!(approvals.list().unwrap().len(), 3);
 }
 
-/// The round a run makes: the stored addition is part of the request that is held against it.
+/// Does what a run does: adds the stored extra permissions to the request, then compares the
+/// request with the approval.
 #[test]
 fn added_permissions_are_valid_until_the_skill_changes() {
     let (_dir, approvals) = store();
@@ -114,7 +115,7 @@ fn concurrent_writers_lose_nothing() {
             scope.spawn(move || {
                 for n in 0..10 {
                     approvals.save(at(&format!("/{writer}/{n}"))).unwrap();
-                    // A reader never meets half a file.
+                    // A concurrent reader never sees a partly written file.
                     approvals.list().unwrap();
                 }
             });

@@ -18,7 +18,7 @@ fn reasons(request: &Request) -> Vec<String> {
     }
 }
 
-/// A permission; what becomes of it where a skill is verified, community and experimental.
+/// A permission, and its outcome for the tiers verified, community and experimental.
 const TABLE: [(&str, &str, &str, &str); 12] = [
     ("filesystem:read:./data/**", "auto", "auto", "ask"),
     ("filesystem:read", "auto", "auto", "ask"),
@@ -44,7 +44,7 @@ fn every_row_of_every_tier() {
         ] {
             let one = permissions(&[permission]);
             let none = Vec::new;
-            // Granted is granted, whether the skill declares it or its dialect implies it.
+            // The tier treats declared and implicit permissions the same way.
             for (declared, implicit_permissions, implied_programs) in [
                 (one.clone(), none(), none()),
                 (none(), one.clone(), none()),

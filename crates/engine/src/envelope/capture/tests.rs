@@ -26,7 +26,7 @@ fn both_streams_in_order_of_arrival() {
 }
 
 #[test]
-fn the_vector_about_seq() {
+fn seq_matches_the_contract_vector() {
     let mut text = String::new();
     for number in 1..=3000 {
         let _ = writeln!(text, "{number}");
@@ -50,12 +50,12 @@ fn the_limit_is_exact() {
 
 #[test]
 fn characters_are_not_cut() {
-    // 2048 is no multiple of 3: one character at each edge is left out whole.
+    // 2048 is not a multiple of 3, so one whole character is left out at each edge.
     let got = stdout("€".repeat(2000).as_bytes());
     assert_eq!(got.truncated, 6000 - 2046 - 2046);
     assert!(!got.output.contains('\u{fffd}'));
     assert!(got.output.starts_with('€') && got.output.ends_with('€'));
-    // What follows a character that did not fit stays behind it.
+    // Text after a character that did not fit must not come before it.
     let text = format!("{}€{}", "a".repeat(2047), "b".repeat(3000));
     let got = stdout(text.as_bytes());
     let (head, rest) = got.output.split_once("\n\n").unwrap();
@@ -113,7 +113,7 @@ fn json_is_parsed_before_the_output_is_cut_but_not_without_end() {
     assert_eq!(stdout(deep.as_bytes()).parsed, None);
 }
 
-/// Text, text that is not, and bytes.
+/// Generates valid text, invalid UTF-8, and arbitrary bytes.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..600),
@@ -129,7 +129,7 @@ fn stream() -> impl Strategy<Value = Stream> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_nothing_grows(
+    fn output_below_the_limit_is_complete_and_memory_is_bounded(
         pieces in proptest::collection::vec((stream(), bytes()), 0..20)
     ) {
         let mut capture = Capture::default();
@@ -144,7 +144,7 @@ proptest! {
         let marker = format!("\n\n... [truncated {} bytes] ...\n\n", got.truncated);
         prop_assert!(got.output.len() <= HEAD_SIZE + TAIL_SIZE + marker.len());
         prop_assert_eq!(got.truncated > 0, got.output.contains(&marker) && got.truncated > 0);
-        // What is kept, counted apart: head, tail and what was left out make up the whole.
+        // Counts each part separately: head, tail and omitted bytes must add up to the total.
         for decoder in [&mut ends.stdout, &mut ends.stderr] {
             let text = &mut ends.text;
             decoder.end(&mut |piece| text.push(piece));
@@ -157,7 +157,8 @@ proptest! {
         }
     }
 
-    /// Held against the plain way to do it, on text that arrives in arbitrary pieces.
+    /// Compares the capture of text that arrives in arbitrary pieces with a simple implementation
+    /// that has the whole text.
     #[test]
     fn text_is_cut_as_if_it_had_arrived_whole(
         text in "[a€😀\n]{0,3000}", sizes in proptest::collection::vec(1..700_usize, 1..40)

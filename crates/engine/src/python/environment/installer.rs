@@ -20,7 +20,7 @@ use crate::{cancel::Cancel, python::requirement::Requirement};
 pub enum Installer {
     /// `uv` at this path.
     Uv(PathBuf),
-    /// The `venv` and `pip` that Python brings.
+    /// The `venv` and `pip` modules of the Python interpreter.
     Pip,
 }
 

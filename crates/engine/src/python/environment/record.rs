@@ -18,12 +18,12 @@ use crate::{
 /// Name of the record in the environment.
 const RECORD_FILE: &str = "savoir-environment.json";
 
-/// Largest record of an environment, and the most that is read of the `RECORD` of a package; the
-/// longest one in use lists some thirty thousand files.
+/// Maximum size of the record of an environment, and maximum bytes that are read of a package's
+/// `RECORD`; the longest one known lists about thirty thousand files.
 const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Bytes of a `METADATA` in which name and version are looked for. They come first; a license or a
-/// description can follow.
+/// Bytes of a `METADATA` file in which name and version are searched. They come before the license
+/// and the description.
 const MAX_HEADER_BYTES: u64 = 256 * 1024;
 
 /// The content of an environment.
@@ -37,10 +37,10 @@ pub struct EnvironmentRecord {
     pub tool: String,
     /// The installed packages, sorted by name.
     pub packages: Vec<Package>,
-    /// A digest over names, sizes and times of all files, as they were then.
+    /// A digest over names, sizes and times of all files after the installation.
     #[serde(default)]
     pub files: String,
-    /// When, in seconds since 1970.
+    /// The time of the installation, in seconds since 1970.
     pub created: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// As a requirement that no other version satisfies.
+    /// The requirement that only this version satisfies.
     pub(super) fn pin(&self) -> String {
         format!("{}=={}", self.name, self.version)
     }
@@ -78,7 +78,7 @@ impl Package {
     }
 }
 
-/// Looks at what was installed and writes it down. Nothing may be changed afterwards.
+/// Writes the record of the installed packages. The files must not change afterwards.
 pub(super) fn write(
     root: &Path,
     python: &str,
@@ -98,14 +98,15 @@ pub(super) fn write(
         .map_err(io::Error::from)
         .map_err(io_error_at(&path))?;
     if text.len() as u64 >= MAX_RECORD_BYTES {
-        // It could not be read again, and the environment would be made again for each run.
+        // A larger record could not be read again, so every run would install the environment
+        // again.
         return Err(unusable(&path, &"it has too many packages"));
     }
     fs::write(&path, text + "\n").map_err(io_error_at(&path))?;
     Ok(record)
 }
 
-/// The record of an environment that is what the record says.
+/// Returns the record of an environment if its files still match the record.
 ///
 /// The check compares the size and times of every file and reads none of them.
 pub(super) fn load_verified(

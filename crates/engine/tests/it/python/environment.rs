@@ -31,7 +31,7 @@ fn make(
     installer: &Installer,
 ) -> Result<Environment, EnvironmentError> {
     let mut variables = variables(env::vars_os());
-    // The user's own cache is not for tests.
+    // Tests must not use the user's own cache.
     for name in ["PIP_CACHE_DIR", "UV_CACHE_DIR"] {
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), cache.join(name).into()));
@@ -47,7 +47,7 @@ fn make(
     prepare(cache, &wanted, &mut |_| {})
 }
 
-/// Variables with an index of the test's own, and nothing of the user's settings and caches.
+/// Variables that point to an index of the test, without the user's settings and caches.
 fn with_index(address: &str, folder: &Path) -> Vec<(OsString, OsString)> {
     let mut variables = variables(env::vars_os());
     let is_setting = |name: &OsString| {
@@ -69,7 +69,7 @@ fn with_index(address: &str, folder: &Path) -> Vec<(OsString, OsString)> {
     variables
 }
 
-/// Whether packages can be installed here, found out once.
+/// Whether packages can be installed on this machine; checked once.
 fn has_index() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let found = || {
@@ -89,7 +89,7 @@ fn has_index() -> bool {
     found
 }
 
-/// What lies in a cache beside locks.
+/// The names of the environments in a cache, without lock files.
 fn made_in(cache: &Path) -> Vec<String> {
     let entries = fs::read_dir(cache.join("environments")).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -124,7 +124,7 @@ fn an_environment_is_made_once_and_verified() {
             .expect("the interpreter");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(said.contains(first.root.to_str().expect("UTF-8")), "{said}{output:?}");
-        // Nothing still names the place where it was made.
+        // No file contains the temporary path of the installation.
         let config = fs::read_to_string(first.root.join("pyvenv.cfg")).expect("pyvenv.cfg");
         assert!(!config.contains(".new"), "{config}");
 
@@ -167,7 +167,7 @@ fn failures_include_the_installer_output() {
             requirements: &requirements,
             builds: Builds::Refused,
             installer,
-            // An address at which nothing listens.
+            // No server listens at this address.
             variables: with_index("http://127.0.0.1:9/simple", dir.path()),
         };
         let mut lines = Vec::new();
@@ -181,7 +181,7 @@ fn failures_include_the_installer_output() {
     }
 }
 
-/// An index on this machine, so that no test asks a real one for a made-up name.
+/// A package index on this machine, so that no test asks the real one for made-up names.
 struct Index {
     server: Child,
     address: String,
@@ -207,7 +207,7 @@ impl Index {
 
 impl Drop for Index {
     fn drop(&mut self) {
-        // It is our own child; a server that is gone already needs no ending.
+        // The server is our own child process; it may have ended already.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
@@ -216,7 +216,7 @@ impl Drop for Index {
 #[test]
 fn a_source_distribution_is_refused() {
     let Some(python) = python() else { return };
-    // The only file of the package is a source distribution whose build would leave a trace.
+    // The package only has a source distribution. Building it would create the file `trace`.
     let dir = tempfile::tempdir().expect("a temporary folder");
     let trace = dir.path().join("trace");
     let package = dir.path().join("sneaky-1.0");

@@ -8,6 +8,7 @@ use crate::trace::TokenUsage;
 pub(super) const AGENT: HeadlessAgent = HeadlessAgent {
     id: "claude-code",
     program: "claude",
+    helper: None,
     skills_folder: ".claude/skills",
     url_variable: "ANTHROPIC_BASE_URL",
     default_url: "https://api.anthropic.com",

@@ -8,6 +8,7 @@ use crate::trace::TokenUsage;
 pub(super) const AGENT: HeadlessAgent = HeadlessAgent {
     id: "codex",
     program: "codex",
+    helper: None,
     skills_folder: ".agents/skills",
     url_variable: "OPENAI_BASE_URL",
     default_url: "https://api.openai.com/v1",

@@ -99,3 +99,17 @@ fn missing_keys_models_and_programs_have_hints() {
         assert!(error.to_string().contains(words) && !error.hint().is_empty(), "{error}");
     }
 }
+
+#[test]
+fn an_agent_without_its_helper_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("opencode"), "").expect("a program");
+    let variable = |name: &str| match name {
+        "PATH" => Some(folder.path().display().to_string()),
+        "OPENAI_BASE_URL" => Some("http://127.0.0.1:9/v1".to_owned()),
+        _ => None,
+    };
+    let error = AgentHost::find("opencode", Some("m"), &variable).expect_err("no rg");
+    assert!(matches!(error, AgentError::NoHelper { helper: "rg", .. }), "{error}");
+    assert!(error.hint().contains("rg --version"), "{}", error.hint());
+}

@@ -9,7 +9,7 @@ use super::{
     token::Comparison,
 };
 
-/// The value of a condition.
+/// Returns the value of a condition.
 pub(super) fn evaluate<'a>(
     tree: Tree<'a>,
     budget: &mut TextBudget,
@@ -43,7 +43,7 @@ pub(super) fn evaluate<'a>(
     }
 }
 
-/// The first part that is true, or that is not; else the last one.
+/// Returns the first operand that is true (for `or`) or false (for `and`), else the last one.
 fn first_matching<'a>(
     parts: Vec<Tree<'a>>,
     wanted: bool,

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 use super::{ConditionError, TextBudget};
 use crate::workflow::scope::PlaceholderValue;
 
-/// A value.
+/// A value in a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand<'a> {
     None,
@@ -19,7 +19,7 @@ pub(super) enum Operand<'a> {
     Json(&'a Value),
 }
 
-/// Operators between numbers; `+` also joins texts.
+/// Arithmetic operators on numbers; `+` also joins texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Add,
@@ -60,7 +60,7 @@ impl From<&Number> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    /// Python's truth: nothing, zero and what is empty are false.
+    /// Truth as in Python: null, zero and empty values are false.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::None => false,
@@ -74,7 +74,7 @@ impl Operand<'_> {
         }
     }
 
-    /// Equality never fails: values of different types differ, but a truth value is a number.
+    /// Equality never fails: values of different types are unequal, but booleans are numbers.
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -97,7 +97,7 @@ impl Operand<'_> {
         }
     }
 
-    /// The order of numbers and of texts; `None` with NaN.
+    /// Compares numbers or texts; `None` if a number is NaN.
     pub(super) fn order(&self, other: &Self) -> Result<Option<Ordering>, ConditionError> {
         if let (Self::Text(one), Self::Text(other)) = (self, other) {
             return Ok(Some(one.cmp(other)));
@@ -106,7 +106,7 @@ impl Operand<'_> {
         numbers.map(|(one, other)| one.compare(other)).ok_or(ConditionError::Type)
     }
 
-    /// Whether a part is in here: a text in a text, an element in a list, a key in an object.
+    /// Whether it contains a value: a text in a text, an element in a list, a key in an object.
     pub(super) fn contains(&self, part: &Self) -> Result<bool, ConditionError> {
         match (self, part) {
             (Self::Text(whole), Self::Text(part)) => Ok(whole.contains(&**part)),
@@ -151,7 +151,7 @@ impl Operand<'_> {
     }
 }
 
-/// A number of either kind.
+/// An integer or a float.
 #[derive(Clone, Copy, Debug)]
 enum Numeric {
     Int(i128),
@@ -201,14 +201,14 @@ impl Numeric {
     }
 }
 
-/// The result as a whole number, unless it is none or too large for one.
+/// Returns the result as an integer; `None` if it is not an integer or too large.
 fn whole(one: i128, operator: Arithmetic, other: i128) -> Option<i128> {
     match operator {
         Arithmetic::Add => one.checked_add(other),
         Arithmetic::Subtract => one.checked_sub(other),
         Arithmetic::Multiply => one.checked_mul(other),
         Arithmetic::Divide => None,
-        // The rest has the sign of the divisor.
+        // The remainder has the sign of the divisor.
         Arithmetic::Modulo => {
             let rest = one.checked_rem(other)?;
             Some(if rest != 0 && (rest < 0) != (other < 0) { rest + other } else { rest })

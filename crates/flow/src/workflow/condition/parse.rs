@@ -1,5 +1,5 @@
-//! Parses the tokens of a condition into a tree. Operators bind as in Python. A chain of operators
-//! is one list, so that only parentheses and prefixes make a tree deep.
+//! Parses the tokens of a condition into a tree. Operators have the precedence of Python. A chain
+//! of operators is one list, so that only parentheses and prefixes add to the depth of the tree.
 
 use std::{iter::Peekable, vec::IntoIter};
 
@@ -10,32 +10,32 @@ use super::{
 };
 use crate::workflow::limits;
 
-/// A condition that can be judged.
+/// A parsed condition.
 #[derive(Debug, PartialEq)]
 pub(super) enum Tree<'a> {
     Value(Operand<'a>),
     Any(Vec<Self>),
     All(Vec<Self>),
     Not(Box<Self>),
-    /// `1 < 2 < 3` is both.
+    /// A chain of comparisons, such as `1 < 2 < 3`.
     Compared(Box<Self>, Vec<(Relation, Self)>),
     Combined(Box<Self>, Vec<(Arithmetic, Self)>),
     Negative(Box<Self>),
     Positive(Box<Self>),
 }
 
-/// A relation between two values.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Compare(Comparison),
-    /// The left one is in the right one.
+    /// The right operand contains the left one.
     In,
     NotIn,
-    /// The right one is in the left one.
+    /// The left operand contains the right one.
     Contains,
 }
 
-/// Reads a whole condition.
+/// Parses a whole condition.
 pub(super) fn parse(tokens: Vec<Token<'_>>) -> Result<Tree<'_>, ConditionError> {
     let mut parser = Parser { tokens: tokens.into_iter().peekable(), depth: 0 };
     let tree = parser.parse_or()?;

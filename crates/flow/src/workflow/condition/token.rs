@@ -11,7 +11,7 @@ use crate::workflow::{
     template::{TemplatePart, parts, placeholder},
 };
 
-/// A word of a condition.
+/// A token of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
     Value(Operand<'a>),
@@ -28,7 +28,7 @@ pub(super) enum Token<'a> {
     Arithmetic(Arithmetic),
 }
 
-/// Comparisons that are symbols.
+/// Comparison operators that are symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -39,7 +39,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// Symbols; a longer one stands before its beginning.
+/// Symbols; a longer one comes before its prefixes.
 const SYMBOLS: [(&str, Token<'static>); 18] = [
     ("===", Token::Compare(Comparison::Equal)),
     ("!==", Token::Compare(Comparison::NotEqual)),
@@ -61,7 +61,7 @@ const SYMBOLS: [(&str, Token<'static>); 18] = [
     ("%", Token::Arithmetic(Arithmetic::Modulo)),
 ];
 
-/// The words of a condition.
+/// Splits a condition into tokens.
 pub(super) fn tokens<'a>(
     text: &'a str,
     scope: &Scope<'a>,
@@ -92,7 +92,8 @@ fn read_placeholder<'a>(text: &'a str, scope: &Scope<'a>) -> ParseResult<'a> {
     Ok((Token::Value(found.into()), &text[path.len() + 4..]))
 }
 
-/// A text between quotes. Placeholders in it become text, and stay text whatever they contain.
+/// Parses a quoted text. Values of placeholders in it stay text, even if they contain quotes or
+/// operators.
 fn quoted<'a>(
     text: &'a str,
     quote: char,
@@ -126,7 +127,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// Python's most common escapes; any other backslash stays.
+/// Replaces Python's most common escapes; other backslashes stay.
 fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return text.into();
@@ -150,7 +151,7 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     whole.into()
 }
 
-/// `.includes(` is the only thing that can follow a dot.
+/// Parses `.includes(`, the only thing that can follow a dot.
 fn includes(text: &str) -> ParseResult<'_> {
     let after = text.strip_prefix(".includes").ok_or(ConditionError::Syntax)?;
     let after = after.trim_start().strip_prefix('(').ok_or(ConditionError::Syntax)?;

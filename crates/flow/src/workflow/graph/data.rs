@@ -67,7 +67,7 @@ fn http(data: &Map<String, Value>) -> Http {
     }
 }
 
-/// An editor may write a plain truth value.
+/// Some editors write a boolean instead of a text.
 fn expression(data: &Map<String, Value>) -> String {
     match data.get("expression") {
         Some(Value::String(text)) => text.clone(),
@@ -80,7 +80,7 @@ fn text<'a>(data: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     data.get(name)?.as_str()
 }
 
-/// A text that means something; blanks around it do not.
+/// Returns a text without surrounding spaces; `None` if it is empty.
 fn name(data: &Map<String, Value>, name: &str) -> Option<String> {
     text(data, name).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -89,7 +89,7 @@ fn object(data: &Map<String, Value>, name: &str) -> Map<String, Value> {
     data.get(name).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// A whole number within bounds; forms send numbers as texts, too.
+/// Returns an integer clamped to a range. Forms may send numbers as texts.
 fn number(data: &Map<String, Value>, name: &str, (least, most): (u64, u64), default: u64) -> u64 {
     let number = match data.get(name) {
         Some(Value::Number(number)) => number.as_f64(),
@@ -97,7 +97,7 @@ fn number(data: &Map<String, Value>, name: &str, (least, most): (u64, u64), defa
         _ => None,
     };
     match number.filter(|number| number.is_finite()) {
-        // The bounds are small, so nothing is lost.
+        // The range is small, so the conversion is exact.
         #[expect(clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "within bounds")]
         Some(number) => number.clamp(least as f64, most as f64) as u64,
         None => default,

@@ -1,4 +1,4 @@
-//! Parses the JSON of a graph and reports all problems with their places.
+//! Parses the JSON of a graph and reports all problems with their paths.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub(super) fn graph(value: &Value) -> Result<Graph, Vec<Problem>> {
     if problems.is_empty() { Ok(graph) } else { Err(problems) }
 }
 
-/// The elements of a list; a missing one is empty.
+/// Returns the elements of a list; a missing list is empty.
 fn list<'a>(
     members: &'a Map<String, Value>,
     name: &'static str,
@@ -62,7 +62,7 @@ fn list<'a>(
                 "List should have at most {most} items after validation, not {}",
                 list.len()
             );
-            // The list itself is too long for the message.
+            // Leave the value out of the message: the list itself is too long.
             problems.push(*problem("too_long", place, message, &Value::Null));
             &[]
         }
@@ -101,7 +101,7 @@ fn node(value: &Value, place: &[Step]) -> Result<Node, Refused> {
     Ok(Node { id: id.to_owned(), work })
 }
 
-/// An edge; `None` if one of its ends does not exist.
+/// Parses an edge; returns `None` if one of its ends does not exist.
 fn edge(
     value: &Value,
     place: &[Step],

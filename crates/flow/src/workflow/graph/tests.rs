@@ -14,7 +14,7 @@ fn work(kind: &str, data: &Value) -> NodeKind {
     Graph::parse(&graph).unwrap().nodes()[0].work.clone()
 }
 
-/// A graph of nodes `0`, `1`, … with edges between them.
+/// Creates a graph of nodes `0`, `1`, … with these edges.
 fn edges(count: usize, edges: &[(usize, usize)]) -> Graph {
     let nodes: Vec<Value> =
         (0..count).map(|id| json!({"id": id.to_string(), "type": "end"})).collect();
@@ -134,7 +134,7 @@ fn cycles_are_found_wherever_they_are() {
 }
 
 proptest! {
-    /// Edges that only lead forward never close a cycle; one that leads back along them does.
+    /// A graph with only forward edges has no cycle; an additional back edge makes one.
     #[test]
     fn back_edges_are_cycles(pairs in prop::collection::vec((0_usize..20, 0_usize..20), 1..60)) {
         let forward: Vec<_> = pairs.iter().filter(|(a, b)| a != b).map(|&(a, b)| (a.min(b), a.max(b))).collect();

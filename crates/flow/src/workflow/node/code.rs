@@ -17,16 +17,16 @@ use serde_json::Value;
 use super::{DISABLED, NodeContext, NodeError, NodeResult};
 use crate::workflow::{graph::Code, limits, scope::text_of};
 
-/// The file that Python is given.
+/// The name of the script file.
 const FILE: &str = "node.py";
 
 /// The working directory: an empty private folder.
 const DIRECTORY: &str = "/tmp";
 
-/// A processor that is used for too long is the same as too long a time.
+/// SIGXCPU: the CPU time limit was exceeded, which is reported as a timeout.
 const SIGNAL_CPU: i32 = 24;
 
-/// Everything that a run needs, without anything borrowed.
+/// The owned data of a run, for a blocking thread.
 struct Job {
     code: String,
     environment: BTreeMap<String, Variable>,
@@ -45,7 +45,7 @@ pub(super) async fn run(code: &Code, context: &NodeContext<'_>) -> Result<NodeRe
     let slots = context.host.code.slots().clone();
     let slot = slots.acquire_owned().await.map_err(failed)?;
     let cancel = Cancel::default();
-    // The code ends when the caller stops waiting.
+    // The code is stopped when the caller's future is dropped.
     let _guard = cancel.cancel_on_drop();
     let ran = tokio::task::spawn_blocking(move || {
         let printed = run_job(job, &cancel);
@@ -60,7 +60,7 @@ fn failed(reason: impl std::fmt::Display) -> NodeError {
     NodeError::Failed(format!("Code execution failed: {reason}"))
 }
 
-/// All variables that it finds.
+/// Returns the environment variables of the code.
 fn environment(
     code: &Code,
     input: &str,
@@ -87,16 +87,17 @@ fn environment(
     Ok(texts.into_iter().map(|(name, text)| (name, Variable::Plain(text))).collect())
 }
 
-/// Names that mean nothing to the loader, the interpreter or the contract.
+/// Whether a variable name is allowed: names with a meaning for the dynamic loader, the interpreter
+/// or the API contract are not.
 fn is_allowed(name: &str) -> bool {
-    const OURS: [&str; 3] = ["PATH", "WORKFLOW_INPUT", "USER_ID"];
+    const RESERVED_NAMES: [&str; 3] = ["PATH", "WORKFLOW_INPUT", "USER_ID"];
     const PREFIXES: [&str; 4] = ["LD_", "PYTHON", "GLIBC_", "MALLOC_"];
     let is_word = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     !name.is_empty()
         && name.len() <= 128
         && name.chars().all(is_word)
         && !name.starts_with(|c: char| c.is_ascii_digit())
-        && !OURS.contains(&name)
+        && !RESERVED_NAMES.contains(&name)
         && !PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -105,7 +106,7 @@ fn bounds(code: &Code) -> Limits {
         wall: Some(Duration::from_secs(code.seconds)),
         cpu: Some(code.seconds + 1),
         memory: code.mebibytes << 20,
-        // What it uses, not what libraries map.
+        // Count the memory that is used, not the address space that libraries map.
         counted_memory: CountedMemory::Data,
         processes: limits::MAX_CODE_PROCESSES,
         open_files: limits::MAX_CODE_OPEN_FILES,
@@ -155,7 +156,7 @@ fn run_job(job: Job, cancel: &Cancel) -> Result<String, NodeError> {
     }
 }
 
-/// Isolated from variables and packages of the user; texts are UTF-8 without any setting.
+/// Runs Python isolated from variables and packages of the user, with UTF-8 as the encoding.
 fn arguments(file: &Path) -> Vec<String> {
     let file = file.to_string_lossy().into_owned();
     ["-I", "-B", "-X", "utf8"].map(str::to_owned).into_iter().chain([file]).collect()
@@ -175,8 +176,8 @@ fn policy(job: Job, python: &Path, code: PathBuf) -> Policy {
     }
 }
 
-/// The error of code that failed, with the end of what it printed as an error. The path of the file
-/// means nothing to its author.
+/// Returns the error message of failed code, with the end of its error output. The path of the
+/// temporary script is removed.
 fn with_traceback(errors: &str, file: &Path) -> String {
     let status = "Code execution returned non-zero status";
     let errors = errors.replace(&*file.to_string_lossy(), FILE);
@@ -221,7 +222,7 @@ mod tests {
             "ld_preload", "PYTHONPATH", "path", "user_id", "workflow_input", "1a", "a-b", "a=b",
             "", "é", "a b", "ß",
         ] {
-            // `ß` becomes `SS`, which is a name like any other.
+            // `ß` becomes `SS`, which is a valid name.
             let mut declared = Map::new();
             declared.insert(name.to_owned(), json!("x"));
             assert_eq!(variables(declared.into(), "in").is_ok(), name == "ß", "{name}");

@@ -49,12 +49,12 @@ pub(super) async fn run(
     Ok(result)
 }
 
-/// Why a request has no response.
+/// Why there is no response.
 #[derive(Debug)]
 pub(super) enum RequestError {
-    /// The API defines a message for it.
+    /// An error with a message that the API defines.
     Node(NodeError),
-    /// The reason behind the general message.
+    /// Any other reason; clients get the general message.
     Unsent(String),
 }
 
@@ -75,7 +75,7 @@ impl RequestError {
         Self::Unsent(reason.into())
     }
 
-    /// The error without the reason.
+    /// Returns the message without the reason.
     fn into_text(self) -> String {
         match self {
             Self::Node(NodeError::Failed(text)) => text,
@@ -84,14 +84,14 @@ impl RequestError {
     }
 }
 
-/// The result, and whether the response was cut.
+/// Sends the request; returns the result, and whether the response was truncated.
 async fn ask(http: &Http, context: &NodeContext<'_>) -> Result<(NodeResult, bool), RequestError> {
     let scope = context.scope();
     let method = request::method(&http.method)?;
     let url = request::url(&http.url, &scope)?;
     let headers = request::headers(&http.headers, &scope)?;
     let body = request::body(&http.body, &scope)?;
-    let client = target::judge(&url, &context.host.http).await?.client()?;
+    let client = target::check_target(&url, &context.host.http).await?.client()?;
     let mut request = client.request(method, url).headers(headers.clone());
     if let Some(body) = body {
         if let Some(kind) = body.kind
@@ -123,10 +123,10 @@ pub struct Page {
     pub text: String,
 }
 
-/// Reads a page under the same rules as a node. Redirects are returned, not followed.
+/// Reads a page with the same restrictions as an HTTP node. Redirects are returned, not followed.
 pub async fn read_page(url: &Url, policy: &HttpPolicy, limit: Duration) -> Result<Page, String> {
     let read = async {
-        let client = target::judge(url, policy).await?.client()?;
+        let client = target::check_target(url, policy).await?.client()?;
         let response = client.get(url.clone()).send().await.map_err(failed)?;
         let status = response.status().as_u16();
         let location = response.headers().get(header::LOCATION);

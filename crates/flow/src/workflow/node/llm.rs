@@ -82,8 +82,8 @@ async fn settings(
     })
 }
 
-/// The body of a skill with the values of its inputs: by the mappings of the node, else a variable of
-/// the same name, else the default. The first required input gets what comes into the node.
+/// Returns the body of a skill with its inputs: from the mappings of the node, else from a variable
+/// of the same name, else the default. The first required input gets the input of the node.
 fn skill_prompt(skill: &Skill, llm: &Llm, context: &NodeContext<'_>) -> Result<String, NodeError> {
     let scope = context.scope();
     let given = match &llm.mappings {

@@ -31,7 +31,7 @@ pub(super) async fn run(
         directory: None,
         model,
         user,
-        held_to_outputs: false,
+        check_output: false,
     };
     let outcome = prompt::steps(&context.host.services, run, out).await?;
     match outcome.error {
@@ -40,8 +40,8 @@ pub(super) async fn run(
     }
 }
 
-/// The inputs of a skill, each from where its mapping says: the output of a node, a text with
-/// placeholders, a variable, or the text itself.
+/// Returns the inputs of a skill by their mappings: the output of a node, a text with placeholders,
+/// a variable, or the text itself.
 pub fn mapped_inputs(
     mappings: &Map<String, Value>,
     scope: &Scope<'_>,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mapping_is_read_in_one_way() {
+    fn mappings_are_resolved_by_kind() {
         let outputs = map(json!({"s": "OUT", "n": 7, "o": {"k": "v"}, "topic": "of a node"}));
         let variables = map(json!({"topic": "cats", "about": "dogs"}));
         let scope = Scope::new("IN", &outputs, &variables);

@@ -23,7 +23,7 @@ pub(super) struct RunState {
 /// Bytes of outputs.
 #[derive(Clone, Copy, Default)]
 struct OutputSizes {
-    /// Of nodes that made something new.
+    /// Of nodes that created new content.
     made: usize,
     /// Of all nodes.
     stored: usize,
@@ -42,7 +42,7 @@ pub(super) enum OutputsTooLarge {
 }
 
 impl OutputSizes {
-    /// The sizes with one more output.
+    /// Returns the sizes with an additional output.
     fn with(self, node: Option<&Node>, output: &Value) -> Self {
         let size = text_of(output).len();
         let made = if node.is_some_and(passes_input_on) { 0 } else { size };
@@ -168,7 +168,7 @@ impl RunState {
         self.next(graph).is_none()
     }
 
-    /// The output of the last node that ran.
+    /// Returns the output of the last executed node.
     pub(super) fn last_output(&self) -> Value {
         let last = self.checkpoint.executed_nodes.last();
         last.and_then(|id| self.checkpoint.outputs.get(id)).cloned().unwrap_or_default()

@@ -15,7 +15,7 @@ use crate::{
     workflow::{CodePolicy, Features, HttpPolicy, NoJournal},
 };
 
-/// Begins to answer, and does not go on.
+/// A model that starts to answer and then hangs.
 #[derive(Debug)]
 struct Silent;
 
@@ -45,13 +45,13 @@ fn host() -> WorkflowHost {
     }
 }
 
-/// A server runs it on any of its threads.
+/// Servers run it on several threads, so the future must be `Send`.
 fn sendable<F: Future + Send>(run: F) -> F {
     run
 }
 
 #[tokio::test]
-async fn a_run_that_takes_too_long_ends() {
+async fn run_times_out() {
     let graph = json!({
         "nodes": [{"id": "s", "type": "start"}, {"id": "m", "type": "llm"}],
         "edges": [{"source": "s", "target": "m"}],

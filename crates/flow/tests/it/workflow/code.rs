@@ -1,4 +1,4 @@
-//! Nodes that run Python, in the real sandbox.
+//! Tests of code nodes in the real sandbox.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Scripted, error_of, fresh, graph, host, output_of};
 
-/// Whether this machine holds a sandbox and has a Python of the system.
+/// Whether this machine supports the sandbox and has a system Python.
 pub(super) fn can_run() -> bool {
     let held = SandboxSupport::detect().runnable_tools() == RunnableTools::All
         && std::path::Path::new("/usr/bin/python3").exists();
@@ -130,7 +130,7 @@ async fn code_ends_when_cancelled() {
     };
     let (ended, ()) = tokio::join!(run(&host, fresh(&graph, "x"), &NoJournal, &out), leave);
     assert_eq!(ended, Err(Gone));
-    // The one place for programs that is taken would be free only after 20 s otherwise.
+    // With only one slot for programs, this would wait 20 s if the slot was not freed.
     let data = json!({"code": "print(1)"});
     assert_eq!(output_of(&host, "code", data, "x").await, "1");
     assert!(begun.elapsed() < Duration::from_secs(10));

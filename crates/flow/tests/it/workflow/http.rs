@@ -1,4 +1,4 @@
-//! Nodes that ask servers.
+//! Tests of HTTP nodes.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{Scripted, error_of, events, fresh, graph, host, lines, output_of};
 
-/// A server that gives one answer to one request, and what it was asked.
+/// Starts a server that answers one request; the task returns the request.
 async fn server(answer: Vec<u8>) -> (SocketAddr, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,7 +33,7 @@ async fn server(answer: Vec<u8>) -> (SocketAddr, JoinHandle<String>) {
                 break;
             }
         }
-        // The client may have enough before everything is sent.
+        // The client may close the connection before the whole response is sent.
         let _ = stream.write_all(&answer).await;
         String::from_utf8(asked).unwrap()
     });
@@ -80,7 +80,7 @@ async fn request_is_sent_to_the_server() {
 }
 
 #[tokio::test]
-async fn an_answer_is_text_and_has_a_bound() {
+async fn response_is_text_of_limited_size() {
     let (address, _) = server(answer("404 Not Found", "", "{\"a\": 1}")).await;
     let data = |address: SocketAddr| json!({"url": format!("http://{address}/")});
     assert_eq!(output_of(&open(), "http", data(address), "x").await, json!("{\"a\": 1}"));
@@ -159,7 +159,7 @@ async fn status_and_headers_can_be_tested() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_or_absent() {
+async fn silent_or_missing_server_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let data = json!({"url": format!("http://{address}/"), "timeoutSeconds": 1});
@@ -175,7 +175,7 @@ async fn a_server_that_is_silent_or_absent() {
     assert_eq!(failure(bad).await, "the URL is not valid: invalid port number");
 }
 
-/// The reason in the warning before the general error of a node.
+/// Returns the reason in the warning before the general error of a node.
 async fn failure(data: Value) -> String {
     assert_eq!(error_of(&open(), "http", data.clone()).await, "HTTP request failed");
     let graph = graph(&[("s", "start", json!({})), ("n", "http", data)], &["s n"]);
@@ -185,7 +185,7 @@ async fn failure(data: Value) -> String {
     reason.split(['"', '\\']).next().unwrap().to_owned()
 }
 
-/// The types of the nodes that completed, and the warnings.
+/// Returns the types of the completed nodes, and the warnings.
 async fn passed_on(size: usize, more: usize) -> (Vec<String>, Vec<String>) {
     let (address, _) = server(answer("200 OK", "", &"x".repeat(size))).await;
     let mut nodes = vec![
@@ -211,14 +211,14 @@ async fn passed_on(size: usize, more: usize) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_whole_mebibyte_passes_conditions_to_the_end() {
+async fn one_mebibyte_passes_through_conditions() {
     let (errors, warnings) = passed_on(1 << 20, 3).await;
     assert!(errors.is_empty() && warnings.is_empty(), "{errors:?} {warnings:?}");
     let (errors, warnings) = passed_on(3 << 20, 0).await;
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("The response was cut after 1 MiB"), "{warnings:?}");
-    // Copies are stored, too, so they have a limit of their own.
+    // Copies are stored, too, so there is a limit for them.
     let (errors, _) = passed_on(1 << 20, 20).await;
     let limit = "Workflow outputs exceed 8 MiB together with the nodes that pass them on";
     assert!(errors.iter().any(|error| error.contains(limit)), "{errors:?}");

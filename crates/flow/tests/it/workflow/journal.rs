@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::{Scripted, events, fresh, graph, host, lines};
 
-/// Keeps everything, and loses the run after so many checkpoints, or soon.
+/// A journal that stores everything, and loses its lease after a number of checkpoints, or after a
+/// while.
 #[derive(Debug, Default)]
 struct Memory {
     kept: Mutex<Vec<(ExecutionStatus, Checkpoint)>>,
@@ -98,7 +99,7 @@ async fn a_checkpoint_after_each_node() {
 }
 
 #[tokio::test]
-async fn a_failed_node_is_repeated() {
+async fn failed_node_runs_again_on_resume() {
     let (graph, journal) = (chain(), Memory::default());
     let model = Scripted::new(&["one", "half !no", "two"]);
     let first = lines(&events(&host(&model), fresh(&graph, "IN"), &journal).await);
@@ -123,7 +124,7 @@ async fn a_failed_node_is_repeated() {
         ]
     );
     assert_eq!(journal.statuses().last(), Some(&"completed"));
-    // What was said before is still known, what failed was not said.
+    // The history contains the messages before the failure, but not the failed one.
     assert_eq!(model.asked()[2].messages.len(), 4);
 }
 
@@ -144,14 +145,14 @@ async fn checkpoint_resumes_in_a_changed_graph() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_taken_over_stops() {
+async fn run_taken_over_by_other_worker_stops() {
     let graph = chain();
     for journal in [
         Memory { taken_after: Some(1), ..Memory::default() },
         Memory { taken_soon: true, ..Memory::default() },
     ] {
         let (out, mut listener) = Emitter::channel();
-        // More words than may wait for a listener: the run stands still when it is taken.
+        // More tokens than the event buffer holds: the run is blocked when the lease is lost.
         let host = host(&Scripted::new(&["word ".repeat(50).as_str()]));
         let listen = async {
             if journal.taken_soon {
@@ -176,7 +177,8 @@ async fn a_run_that_was_taken_over_stops() {
     }
 }
 
-/// Gives the lease back with the last checkpoint, and hears of that before the checkpoint is done.
+/// A journal that releases its lease with the last checkpoint, and notices that before the
+/// checkpoint is stored.
 #[derive(Debug)]
 struct Slow;
 

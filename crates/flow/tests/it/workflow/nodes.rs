@@ -40,7 +40,7 @@ async fn a_model_is_asked() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_what_a_skill_says() {
+async fn skill_body_replaces_system_prompt() {
     let model = Scripted::new(&["Done"]);
     let data = json!({"skillName": "summary", "systemPrompt": "not this", "temperature": 1.5});
     let nodes = [("s", "start", json!({"inputVariable": "article"})), ("m", "llm", data)];
@@ -65,7 +65,8 @@ async fn inputs_of_a_skill_are_filled_for_a_model() {
     ];
     let said = "warm {{article}}";
     inner_lines(&host(&model), &graph(&nodes, &["s a", "a b"]), said).await;
-    // The first required input gets what comes into the node, and values are not expanded again.
+    // The first required input gets the input of the node, and inserted values are not expanded
+    // again.
     let expected = [
         "Sum up warm {{article}} in a warm {{article}} way",
         "Sum up warm {{article}} in a brief way",
@@ -85,7 +86,7 @@ async fn a_join_waits_for_all_inputs_and_receives_them() {
         ("c", "llm", json!({})),
         ("e", "end", json!({})),
     ];
-    // One way to the end is longer than the other one.
+    // One path to the end is longer than the other.
     let graph = graph(&nodes, &["s a", "s b", "b c", "a e", "c e"]);
     let lines = inner_lines(&host(&model), &graph, "IN").await;
     let last = lines.last().unwrap();
@@ -215,7 +216,7 @@ async fn skill_failure_is_reported_once() {
 }
 
 #[tokio::test]
-async fn dangerous_nodes_are_switched_off() {
+async fn dangerous_nodes_are_disabled_by_default() {
     let mut host = host(&Scripted::new(&[]));
     host.features = Features::default();
     let expected = "This feature has been disabled by the administrator";

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Scripted, graph, host, inner_lines};
 
-/// The nodes that ran, in order.
+/// Returns the executed nodes in order.
 async fn order(graph: &Graph, input: &str) -> Vec<String> {
     let lines = inner_lines(&host(&Scripted::new(&[])), graph, input).await;
     let started = lines.iter().filter_map(|line| line.strip_prefix(r#"node_start {"node_id":""#));
@@ -31,7 +31,7 @@ async fn breadth_first_and_each_node_once() {
 }
 
 #[tokio::test]
-async fn a_condition_chooses() {
+async fn condition_chooses_the_branch() {
     let nodes = [
         ("s", "start", json!({})),
         ("c", "condition", json!({"expression": "{{s.output}} contains 'yes'"})),
@@ -61,7 +61,7 @@ async fn end_node_stops_the_run() {
 }
 
 #[tokio::test]
-async fn graphs_that_cannot_run() {
+async fn graphs_without_start_or_with_cycles_fail() {
     let host = host(&Scripted::new(&[]));
     let end = graph(&[("e", "end", json!({}))], &[]);
     assert_eq!(
@@ -83,7 +83,7 @@ async fn graphs_that_cannot_run() {
 }
 
 #[tokio::test]
-async fn outputs_have_a_bound() {
+async fn output_size_is_limited() {
     let mut nodes = vec![("s".to_owned(), "start", json!({}))];
     nodes.extend((0..20).map(|at| (format!("n{at}"), "condition", json!({}))));
     let edges: Vec<String> = (0..20)
@@ -100,9 +100,9 @@ async fn outputs_have_a_bound() {
     );
 }
 
-/// A larger example as a client sees it, byte by byte.
+/// Compares the whole stream of a larger example byte by byte.
 #[tokio::test]
-async fn the_whole_stream() {
+async fn whole_stream_of_an_example() {
     let nodes = [
         ("start", "start", json!({"inputVariable": "question"})),
         ("judge", "llm", json!({"systemPrompt": "Is this urgent? {{question}}"})),
@@ -129,9 +129,8 @@ async fn the_whole_stream() {
     assert_eq!(stream, include_str!("stream.txt"));
 }
 
-/// The examples of the repository do what they say.
 #[tokio::test]
-async fn the_examples_run() {
+async fn repository_examples_run() {
     let explain =
         file::read(include_str!("../../../../../examples/workflows/explain.json")).unwrap();
     let model = Scripted::new(&["A word."]);
@@ -155,7 +154,7 @@ async fn the_examples_run() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever is drawn, a run ends, and no node runs twice.
+    /// For any graph, the run ends, and no node is executed twice.
     #[test]
     fn every_run_ends(
         kinds in prop::collection::vec(prop::sample::select(vec!["start", "condition", "end"]), 1..12),

@@ -8,29 +8,30 @@ use super::{
 };
 use crate::{extract::ExtractError, limits};
 
-/// Elements whose text is not part of the document as it reads now: what was deleted or moved
-/// away, and what is there a second time for older programs.
+/// Elements that are not part of the current text: deleted or moved text, and copies for older
+/// programs.
 const SKIPPED_ELEMENTS: [&[u8]; 3] = [b"Fallback", b"del", b"moveFrom"];
 
-/// Lists deeper than this are not indented further.
+/// Maximum indentation of nested lists.
 const MAX_LIST_DEPTH: usize = 8;
 
-/// The Markdown that is written so far, and the current paragraph.
+/// The Markdown written so far, and the current paragraph.
 pub(super) struct Body {
     styles: Styles,
     out: String,
     paragraph: String,
     heading: Option<u8>,
-    /// The depth of the list item.
+    /// The nesting depth of the current list item.
     item: Option<usize>,
-    /// Whether what was written last is an item or a row, which need no blank line between them.
+    /// Whether the last block was a list item or a table row; the next one then needs no blank line
+    /// before it.
     tight: bool,
-    /// Cells of the row, for the outermost table alone.
+    /// The cells of the current row, only of the outermost table.
     row: Vec<String>,
     tables: usize,
-    /// Within `<w:t>`.
+    /// Whether the current element is in `<w:t>`.
     in_text: bool,
-    /// The depth inside a skipped element.
+    /// The nesting depth inside a skipped element.
     skipped: usize,
 }
 
@@ -101,7 +102,7 @@ impl Body {
             },
             b"outlineLvl" => {
                 let level = attribute(start, b"val").and_then(|level| level.parse::<u8>().ok());
-                // 9 stands for text.
+                // Outline level 9 is body text.
                 self.heading = level.filter(|level| *level < 9).map(|level| level + 1);
             }
             b"numPr" => self.item = Some(0),
@@ -139,7 +140,7 @@ impl Body {
             return;
         }
         if let Some(cell) = self.row.last_mut().filter(|_| self.tables > 0) {
-            // A cell has one line.
+            // A cell must be on one line.
             for word in text.split_whitespace() {
                 if !cell.is_empty() {
                     cell.push(' ');
@@ -168,7 +169,8 @@ impl Body {
         }
     }
 
-    /// Items and rows follow each other; everything else stands apart.
+    /// Writes a block. List items and rows follow each other; other blocks are separated by a blank
+    /// line.
     fn block(&mut self, tight: bool, text: &str) {
         if !self.out.is_empty() {
             self.out.push_str(if tight && self.tight { "\n" } else { "\n\n" });

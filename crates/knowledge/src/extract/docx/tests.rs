@@ -104,14 +104,14 @@ fn zip_bomb_is_refused() {
     let bytes = document(&paragraph(&blanks));
     assert!(bytes.len() < 200 << 10);
     assert!(reason(&bytes).contains("far larger unpacked"), "{}", reason(&bytes));
-    // The size in the headers is a lie: what is unpacked is counted.
+    // The size in the header is wrong, so the unpacked bytes must be counted.
     let size =
         ZipArchive::new(Cursor::new(&bytes)).unwrap().by_name("word/document.xml").unwrap().size();
-    let (told, size) = (1000_u32.to_le_bytes(), (size as u32).to_le_bytes());
+    let (declared, size) = (1000_u32.to_le_bytes(), (size as u32).to_le_bytes());
     let mut lies = bytes.clone();
     for at in 0..lies.len() - 3 {
         if lies[at..at + 4] == size {
-            lies[at..at + 4].copy_from_slice(&told);
+            lies[at..at + 4].copy_from_slice(&declared);
         }
     }
     assert_ne!(lies, bytes);
@@ -129,7 +129,7 @@ fn deep_nesting_is_handled() {
 
 proptest! {
     #[test]
-    fn nothing_makes_it_stumble(bytes in prop::collection::vec(any::<u8>(), 0..400), at in any::<prop::sample::Index>()) {
+    fn damaged_document_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), at in any::<prop::sample::Index>()) {
         let _ = to_markdown(&bytes);
         let mut whole = document(&paragraph("text"));
         let place = at.index(whole.len());

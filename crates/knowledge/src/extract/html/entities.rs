@@ -59,7 +59,7 @@ const OTHER_ENTITIES: [(&str, char); 42] = [
     ("thinsp", ' '),
 ];
 
-/// Characters of the longest reference that is known.
+/// The length of the longest known reference.
 const MAX_ENTITY_BYTES: usize = 10;
 
 /// Decodes the references in a text; invalid ones stay unchanged.
@@ -71,7 +71,7 @@ pub(super) fn decode(text: &str) -> String {
         let end = after.bytes().take(MAX_ENTITY_BYTES + 1).position(|byte| byte == b';');
         let found = end.and_then(|end| Some((resolve(&after[..end])?, end)));
         if let Some((c, end)) = found {
-            // A soft hyphen is not to be seen.
+            // Soft hyphens are invisible, so they are removed.
             out.extend(Some(c).filter(|c| *c != '\u{AD}'));
             rest = &after[end + 1..];
         } else {
@@ -83,7 +83,8 @@ pub(super) fn decode(text: &str) -> String {
     out
 }
 
-/// The character of a reference. A blank that does not break is a blank to those who search.
+/// Returns the character of a reference. A non-breaking space becomes a normal space, so that
+/// searches match.
 fn resolve(name: &str) -> Option<char> {
     let c = if let Some(number) = name.strip_prefix('#') {
         let hex = number.strip_prefix(['x', 'X']);

@@ -61,7 +61,7 @@ fn conversion_takes_linear_time() {
 
 proptest! {
     #[test]
-    fn nothing_makes_it_stumble(
+    fn arbitrary_page_does_not_panic(
         pieces in prop::collection::vec(
             prop_oneof![
                 "</?(p|h1|h7|li|ul|ol|pre|td|tr|table|nav|head|script|br|img alt=)[ />]{0,2}",

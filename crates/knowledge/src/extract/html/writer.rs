@@ -1,6 +1,6 @@
 //! Writes Markdown from the tags and texts of a page.
 
-/// Lists deeper than this are not indented further.
+/// Maximum indentation of nested lists.
 const MAX_LIST_DEPTH: usize = 8;
 
 /// The separator between two texts.
@@ -13,38 +13,38 @@ enum Separator {
     Paragraph,
 }
 
-/// A list that has begun.
+/// An open list.
 #[derive(Clone, Copy)]
 enum List {
     Bullets,
     Numbers(u32),
 }
 
-/// Markdown as far as it is written.
+/// The Markdown written so far.
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
     separator: Separator,
-    /// Marks that come before the next text, such as `# `.
+    /// Markup before the next text, such as `# `.
     mark: String,
     lists: Vec<List>,
-    /// Within `<pre>`: where its text starts.
+    /// Inside `<pre>`: the position where its text starts.
     pre: Option<usize>,
-    /// Cells of the row so far; `None` outside of rows.
+    /// The number of cells in the current row; `None` outside of rows.
     row: Option<usize>,
-    /// Within a link: where it leads.
+    /// The open link.
     link: Option<Link>,
 }
 
-/// A link that has begun.
+/// An open link.
 struct Link {
     target: String,
-    /// Whether the link has text yet.
+    /// Whether text of the link was written.
     is_written: bool,
 }
 
 impl Writer {
-    /// A text, with its entities decoded.
+    /// Writes a text after decoding its entities.
     pub(super) fn text(&mut self, text: &str) {
         if self.pre.is_some() {
             self.out.push_str(text);
@@ -68,12 +68,11 @@ impl Writer {
         }
     }
 
-    /// The texts from here on lead somewhere.
+    /// Starts a link with a target.
     pub(super) fn begin_link(&mut self, target: Option<String>) {
         self.link = target.map(|target| Link { target, is_written: false });
     }
 
-    /// The texts from here on lead nowhere.
     pub(super) fn end_link(&mut self) {
         if let Some(Link { target, is_written: true }) = self.link.take() {
             self.out.extend(["](", &target, ")"]);
@@ -81,13 +80,13 @@ impl Writer {
     }
 
     fn separator(&mut self, separator: Separator) {
-        // Within a row, only blanks part the texts.
+        // In a table row, texts are separated only by spaces.
         let separator =
             if self.row.is_some() { separator.min(Separator::Blank) } else { separator };
         self.separator = self.separator.max(separator);
     }
 
-    /// Writes what comes before the next text.
+    /// Writes the separator and the markup before the next text.
     fn flush(&mut self) {
         if !self.out.is_empty() {
             self.out.push_str(match self.separator {
@@ -102,7 +101,7 @@ impl Writer {
         self.mark.clear();
     }
 
-    /// A start tag; `alt` is the text of a picture.
+    /// Handles a start tag; `alt` is the alternative text of an image.
     pub(super) fn open(&mut self, name: &str, alt: impl FnOnce() -> Option<String>) {
         match name {
             "br" if self.pre.is_some() => self.out.push('\n'),
@@ -136,7 +135,7 @@ impl Writer {
         }
     }
 
-    /// An end tag.
+    /// Handles an end tag.
     pub(super) fn close(&mut self, name: &str) {
         match name {
             "pre" => self.end_pre(),
@@ -164,12 +163,12 @@ impl Writer {
         }
     }
 
-    /// A start or an end that parts what is before from what is after.
+    /// Handles the start or end of an element that separates blocks.
     fn part(&mut self, name: &str) {
         match name {
             "p" | "table" | "blockquote" | "section" | "article" | "header" | "footer" | "main"
             | "aside" | "dl" | "figure" | "hr" | "form" | "fieldset" | "details" | "body" => {
-                // A paragraph within an item is the item.
+                // A paragraph in a list item does not start a new block.
                 let separator =
                     if self.lists.is_empty() { Separator::Paragraph } else { Separator::Line };
                 self.block(separator);
@@ -181,7 +180,7 @@ impl Writer {
         }
     }
 
-    /// The mark of an item waits for its text, also over a break.
+    /// Separates blocks. The marker of a list item stays pending until its text.
     fn block(&mut self, separator: Separator) {
         self.separator(separator);
         if self.mark.starts_with('#') {
@@ -244,7 +243,7 @@ impl Writer {
     }
 }
 
-/// The level of a heading.
+/// Returns the level of a heading.
 fn heading(name: &str) -> Option<usize> {
     match name.as_bytes() {
         [b'h', level @ b'1'..=b'6'] => Some(usize::from(level - b'0')),

@@ -71,7 +71,7 @@ mod tests {
     use super::half_to_f32;
 
     #[test]
-    fn halves_are_read() {
+    fn half_precision_floats_are_converted() {
         let known =
             [(0x3c00, 1.0), (0xc000, -2.0), (0x3555, 0.333_251_95), (0x0001, 5.960_464_5e-8)];
         for (bits, value) in known {

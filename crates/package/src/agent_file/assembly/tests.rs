@@ -1,4 +1,4 @@
-//! Agents that are put together from files, and from an index of which nothing was fetched yet.
+//! Tests of agents that are assembled from local files and from a registry index.
 
 use savoir_skill::version::SkillRef;
 
@@ -31,7 +31,7 @@ fn offer(name: &str, version: &str, needs: &str, way: SkillLocationKind) -> Loca
     LocalSkill::of(&tree, name, &TrustStore::default()).unwrap().at(format!("skills/{name}"), way)
 }
 
-/// A registry with versions of one skill.
+/// A registry index with versions of one skill, none of which is fetched.
 struct Far;
 
 impl Index for Far {
@@ -62,14 +62,14 @@ fn skills_to_fetch_are_reported() {
     offers.add(offer("a", "1.0.0", "", SkillLocationKind::Locked));
     let (far, model) = (Far, Model::named("x-30b"));
     let others = CombinedIndex::new(vec![&far]);
-    let wish = AssemblyRequest {
+    let request = AssemblyRequest {
         agent: &agent,
         set: None,
         offers: &offers,
         others: &others,
         model: &model,
     };
-    let assembly = assemble(&wish).unwrap();
+    let assembly = assemble(&request).unwrap();
     let members: Vec<(String, Role, Tier)> = assembly
         .members
         .iter()
@@ -98,14 +98,14 @@ fn unsigned_skills_are_reported_but_allowed() {
     for way in [SkillLocationKind::Beside, SkillLocationKind::Named] {
         let mut offers = LocalSkills::default();
         offers.add(offer("a", "1.0.0", "", way));
-        let wish = AssemblyRequest {
+        let request = AssemblyRequest {
             agent: &agent,
             set: None,
             offers: &offers,
             others: &none,
             model: &model,
         };
-        let assembly = assemble(&wish).unwrap();
+        let assembly = assemble(&request).unwrap();
         let codes = codes(&assembly);
         assert_eq!(codes[0], "error model_too_small", "{way:?}");
         assert!(codes.contains(&"note experimental".to_owned()), "{codes:?}");

@@ -1,18 +1,18 @@
-/// What records say about the entry that follows them.
+/// Attributes of the next entry that come from an extension record.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct EntryOverrides {
     pub(super) path: Option<Vec<u8>>,
     pub(super) size: Option<u64>,
 }
 
-/// Fields that make something else of an entry than its header says.
+/// Keys that change the meaning of an entry and are not supported.
 const UNSUPPORTED_KEYS: [&[u8]; 5] =
     [b"hdrcharset", b"SCHILY.realsize", b"SCHILY.filetype", b"SUN.holesdata", b"GNU.sparse"];
 
 const TWO_NAMES_MESSAGE: &str = "it has two long names";
 
 impl EntryOverrides {
-    /// The record of a long name as GNU writes it.
+    /// Reads a long name in the format of GNU.
     pub(super) fn read_long_name(&mut self, mut record: Vec<u8>) -> Result<(), &'static str> {
         if record.last() == Some(&0) {
             record.pop();
@@ -20,7 +20,7 @@ impl EntryOverrides {
         set_once(&mut self.path, record, TWO_NAMES_MESSAGE)
     }
 
-    /// An extended header as POSIX describes it.
+    /// Reads an extended header in the format of POSIX.
     pub(super) fn read_extended_header(&mut self, record: &[u8]) -> Result<(), &'static str> {
         for field in fields(record) {
             let (key, value) = field?;
@@ -41,8 +41,8 @@ impl EntryOverrides {
     }
 }
 
-/// Refuses a header for all entries that changes what they are. Others tell when and by whom they
-/// were made, or from which commit.
+/// Rejects a global header that changes the paths, sizes or types of entries. Other global headers,
+/// for example with the commit, are ignored.
 pub(super) fn check_global(record: &[u8]) -> Result<(), &'static str> {
     for field in fields(record) {
         match field?.0 {
@@ -56,7 +56,7 @@ pub(super) fn check_global(record: &[u8]) -> Result<(), &'static str> {
 }
 
 fn check_supported(key: &[u8]) -> Result<(), &'static str> {
-    if UNSUPPORTED_KEYS.iter().any(|strange| key.starts_with(strange)) {
+    if UNSUPPORTED_KEYS.iter().any(|unsupported| key.starts_with(unsupported)) {
         return Err("it is described by an extension of tar that is not read");
     }
     Ok(())
@@ -72,8 +72,8 @@ fn set_once<T>(place: &mut Option<T>, value: T, twice: &'static str) -> Result<(
 /// A key and its value.
 type Field<'a> = (&'a [u8], &'a [u8]);
 
-/// Lines of the form `<length> <key>=<value>`, whose length counts the whole line. Values may have
-/// line breaks.
+/// Parses lines of the form `<length> <key>=<value>`, where the length covers the whole line.
+/// Values may contain line breaks.
 fn fields(mut record: &[u8]) -> impl Iterator<Item = Result<Field<'_>, &'static str>> {
     std::iter::from_fn(move || {
         if record.is_empty() {

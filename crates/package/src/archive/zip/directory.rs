@@ -4,38 +4,38 @@ const SIGNATURE: u32 = 0x0201_4b50;
 const STORED_METHOD: u16 = 0;
 const DEFLATED_METHOD: u16 = 8;
 
-/// Whether an entry is encrypted, in any of three ways.
+/// Flags of encrypted entries.
 const ENCRYPTED_FLAGS: u16 = 1 | 1 << 6 | 1 << 13;
-/// Whether sum and sizes follow the packed bytes.
+/// Whether checksum and sizes follow the packed bytes.
 const DESCRIPTOR_FLAG: u16 = 1 << 3;
 /// Whether the name is UTF-8.
 const UTF8_FLAG: u16 = 1 << 11;
-/// How hard it was packed, which does not matter.
+/// The compression level, which does not affect reading.
 const COMPRESSION_LEVEL_FLAGS: u16 = 1 << 1 | 1 << 2;
 
-/// An entry as the directory describes it.
+/// An entry of the central directory.
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
     pub(super) flags: u16,
     pub(super) method: u16,
     pub(super) crc: u32,
-    /// How many bytes it has, packed.
+    /// The packed size.
     pub(super) packed: u64,
-    /// How many bytes it has.
+    /// The unpacked size.
     pub(super) size: u64,
-    /// Type and permissions, or 0 when the zip was not made on Unix.
+    /// Type and permissions; 0 if the zip was not made on Unix.
     pub(super) mode: u32,
     start: usize,
 }
 
 impl Entry<'_> {
-    /// Where it begins.
+    /// The offset of its local header.
     pub(super) fn start(&self) -> usize {
         self.start
     }
 
-    /// The first byte that it cannot need.
+    /// The smallest offset at which the entry can end.
     pub(super) fn min_end(&self) -> u64 {
         let head = local::LENGTH + self.name.len() as u64;
         (self.start as u64).saturating_add(self.packed).saturating_add(head)
@@ -45,7 +45,7 @@ impl Entry<'_> {
         self.method == STORED_METHOD
     }
 
-    /// Whether sum and sizes follow the packed bytes.
+    /// Whether checksum and sizes follow the packed bytes.
     pub(super) fn is_described(&self) -> bool {
         self.flags & DESCRIPTOR_FLAG != 0
     }
@@ -79,12 +79,12 @@ impl Entry<'_> {
     }
 }
 
-/// The flags that matter for how an entry is read.
+/// The flags that affect how an entry is read.
 pub(super) fn flags_that_matter(flags: u16) -> u16 {
     flags & !COMPRESSION_LEVEL_FLAGS
 }
 
-/// The entries of a directory, which has nothing but them.
+/// Parses a directory, which must contain nothing else.
 pub(super) fn read(bytes: &[u8], count: usize) -> Result<Vec<Entry<'_>>, ArchiveError> {
     let mut fields = Fields(bytes);
     let mut entries = Vec::with_capacity(count);
@@ -97,7 +97,7 @@ pub(super) fn read(bytes: &[u8], count: usize) -> Result<Vec<Entry<'_>>, Archive
     Ok(entries)
 }
 
-/// Lengths and the like that are looked at only while the directory is read.
+/// Fields that are only needed while the directory is read.
 struct EntryTail<'a> {
     extra: &'a [u8],
     comment: &'a [u8],
@@ -110,7 +110,7 @@ fn entry<'a>(fields: &mut Fields<'a>) -> Result<Entry<'a>, ArchiveError> {
     let (mut entry, rest) = read;
     let extra = Extra::read(rest.extra);
     let mut extra = extra.ok_or_else(|| entry.malformed("its extra fields are damaged"))?;
-    // In this order, whichever of them are large.
+    // The zip64 field contains only the values that are too large, in this order.
     let [size, packed, start] = rest.sizes.map(|number| extra.read_zip64_field(number));
     let (Some(size), Some(packed), Some(start)) = (size, packed, start) else {
         return Err(entry.malformed("a large number is missing"));

@@ -10,15 +10,15 @@ const ZIP64_LENGTH: usize = 56;
 const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
 const ZIP64_LOCATOR_LENGTH: usize = 20;
 
-/// What the end of a zip says.
+/// The contents of the end record.
 pub(super) struct End {
-    /// Where the directory lies.
+    /// The position of the central directory.
     pub(super) directory: Range<usize>,
-    /// How many entries it has.
+    /// The number of entries.
     pub(super) entries: usize,
 }
 
-/// Numbers of an end record, the old one or that of large zips.
+/// The fields of an end record, classic or zip64.
 struct EndFields {
     here: u64,
     entries: u64,
@@ -27,7 +27,7 @@ struct EndFields {
 }
 
 impl End {
-    /// The place of the last end record, before any comment.
+    /// Finds the last end record, which may be followed by a comment.
     pub(super) fn find(bytes: &[u8]) -> Option<usize> {
         let from = bytes.len().saturating_sub(LENGTH + usize::from(u16::MAX));
         let at = bytes[from..].windows(SIGNATURE.len()).rposition(|window| window == SIGNATURE)?;
@@ -80,7 +80,7 @@ impl End {
 }
 
 impl EndFields {
-    /// Whether the record of a large zip says the same, where this one says anything.
+    /// Whether the zip64 record has the same values, where this record has one.
     fn agrees_with_zip64(&self, large: &Self) -> bool {
         let count = |a: u64, b| a == b || a == u64::from(u16::MAX);
         let place = |a: u64, b| a == b || a == u64::from(u32::MAX);
@@ -91,7 +91,7 @@ impl EndFields {
     }
 }
 
-/// The numbers of the old record, its disks, and the length of its comment.
+/// Parses the classic record; returns its fields, its disk numbers, and the length of the comment.
 fn numbers(mut fields: Fields) -> Option<(EndFields, (u16, u16), usize)> {
     fields.take(SIGNATURE.len())?;
     let disks = (fields.u16()?, fields.u16()?);
@@ -104,7 +104,8 @@ fn numbers(mut fields: Fields) -> Option<(EndFields, (u16, u16), usize)> {
     Some((numbers, disks, fields.u16()?.into()))
 }
 
-/// The numbers of a large zip, whose record and locator lie right between directory and end.
+/// Parses the zip64 record and its locator, which must be directly between the directory and the
+/// end record.
 fn read_zip64_end(bytes: &[u8], locator: usize, end: usize) -> Option<EndFields> {
     let record = locator.checked_sub(ZIP64_LENGTH)?;
     let mut fields = Fields(&bytes[locator..end]);
@@ -113,7 +114,7 @@ fn read_zip64_end(bytes: &[u8], locator: usize, end: usize) -> Option<EndFields>
         return None;
     }
     let mut fields = Fields(&bytes[record..locator]);
-    // The length of a record does not count its signature and itself.
+    // The length of a record covers neither its signature nor the length field.
     let head = (fields.u32()?, fields.u64()?);
     let _versions = fields.u32()?;
     let disks = (fields.u32()?, fields.u32()?);
@@ -129,7 +130,7 @@ fn read_zip64_end(bytes: &[u8], locator: usize, end: usize) -> Option<EndFields>
     (numbers.start.checked_add(numbers.size)? == record as u64).then_some(numbers)
 }
 
-/// Git writes the commit that an archive was made of.
+/// Whether a comment is a commit id, which `git archive` writes.
 fn is_commit(comment: &[u8]) -> bool {
     matches!(comment.len(), 40 | 64) && comment.iter().all(u8::is_ascii_hexdigit)
 }

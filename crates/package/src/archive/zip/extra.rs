@@ -6,17 +6,17 @@ const ZIP64_ID: u16 = 0x0001;
 const UNICODE_PATH_ID: u16 = 0x7075;
 const AES_ID: u16 = 0x9901;
 
-/// Those extra fields of an entry that change what it is. Times and owners are ignored.
+/// The extra fields of an entry that affect its content. Times and owners are ignored.
 #[derive(Default)]
 pub(super) struct Extra<'a> {
     large: Option<Fields<'a>>,
     unicode_path: Option<&'a [u8]>,
-    /// Whether it is encrypted.
+    /// Whether the entry is encrypted.
     pub(super) encrypted: bool,
 }
 
 impl<'a> Extra<'a> {
-    /// Reads all fields, unless they are broken or one is there twice.
+    /// Parses all fields; fails if they are malformed or a field occurs twice.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut extra = Self::default();
         let mut fields = Fields(bytes);
@@ -36,7 +36,7 @@ impl<'a> Extra<'a> {
         Some(extra)
     }
 
-    /// A number that is too large for its place stands among the extra fields instead.
+    /// Returns a value from the zip64 field if `number` is the placeholder for a large value.
     pub(super) fn read_zip64_field(&mut self, number: u32) -> Option<u64> {
         match &mut self.large {
             Some(large) if number == u32::MAX => large.u64(),
@@ -44,12 +44,12 @@ impl<'a> Extra<'a> {
         }
     }
 
-    /// Whether every large number was asked for.
+    /// Whether every zip64 value was read.
     pub(super) fn is_consumed(&self) -> bool {
         self.large.is_none_or(Fields::is_empty)
     }
 
-    /// Whether no other name is given among the extra fields.
+    /// Whether a Unicode name in the extra fields, if any, equals the name.
     pub(super) fn matches_name(&self, name: &[u8]) -> bool {
         self.unicode_path.is_none_or(|value| {
             let mut crc = Crc::new();

@@ -1,4 +1,4 @@
-/// Bytes of a record, taken from the front. Numbers are in little-endian order.
+/// Reads the fields of a record from the front; numbers are little-endian.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 

@@ -7,10 +7,10 @@ use super::{
 
 const SIGNATURE: u32 = 0x0403_4b50;
 const DESCRIPTOR: &[u8] = b"PK\x07\x08";
-/// How long the header before an entry's bytes is, without its name.
+/// The length of a local header without its name.
 pub(super) const LENGTH: u64 = 30;
 
-/// What stands before the bytes of an entry.
+/// The local header of an entry.
 struct Header<'a> {
     flags: u16,
     method: u16,
@@ -21,8 +21,8 @@ struct Header<'a> {
     extra: &'a [u8],
 }
 
-/// The packed bytes of an entry, from all bytes between its start and the next one's. The header
-/// before them says the same as the directory, and nothing else lies there.
+/// Returns the packed bytes of an entry, given the bytes between its start and the next entry. The
+/// local header must agree with the directory, and there must be no other data.
 pub(super) fn data<'a>(bytes: &'a [u8], entry: &Entry) -> Result<&'a [u8], ArchiveError> {
     let mut fields = Fields(bytes);
     let header = header(&mut fields).ok_or_else(|| entry.malformed("its header is damaged"))?;
@@ -47,7 +47,7 @@ fn check(header: &Header, entry: &Entry) -> Result<(), ArchiveError> {
     if !extra.matches_name(entry.name) {
         return Err(entry.confusion("it has two names"));
     }
-    // What follows the bytes may be left open before them.
+    // If a data descriptor follows, the sizes in the local header may be zero.
     let agrees = |here: Option<u64>, there: u64| {
         here == Some(there) || entry.is_described() && here == Some(0)
     };
@@ -77,8 +77,8 @@ fn header<'a>(fields: &mut Fields<'a>) -> Option<Header<'a>> {
     Some(Header { flags, method, crc, packed, size, name, extra })
 }
 
-/// Whether bytes are the sum and the sizes of an entry, which programs that write into a pipe put
-/// behind it: with or without a signature, in short or in long numbers.
+/// Whether bytes are the data descriptor of an entry: checksum and sizes after the content, with or
+/// without a signature, with 32-bit or 64-bit sizes.
 fn is_descriptor(bytes: &[u8], entry: &Entry) -> bool {
     let crc = entry.crc.to_le_bytes();
     let long = [entry.packed.to_le_bytes(), entry.size.to_le_bytes()].concat();

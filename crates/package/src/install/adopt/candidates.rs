@@ -22,12 +22,12 @@ use crate::{
     trust::TrustStore,
 };
 
-/// The folders to which skills of this shelf are written, and the agents that have them there.
+/// The skill folders of this skill set, and the agents that use each.
 type Folders = BTreeMap<PathBuf, Vec<&'static Agent>>;
 
 impl SkillSet {
-    /// Looks at skills of a ledger and finds out where they came from. Without a fetcher nobody is
-    /// asked, and only what lies on the disk tells. Nothing is changed.
+    /// Determines which skills of a ledger can be adopted, and where they came from. Without a
+    /// fetcher, only local data is used. Changes nothing.
     pub async fn find_adoptable(
         &self,
         entries: &[&LedgerEntry],
@@ -63,7 +63,7 @@ impl SkillSet {
         folders
     }
 
-    /// What lies in the folder of a skill, if it can be adopted.
+    /// Reads the folder of a skill, if it can be adopted.
     fn existing(
         &self,
         entry: &LedgerEntry,
@@ -94,8 +94,8 @@ impl SkillSet {
         Ok(ExistingSkill { adoption, path, agents, tree, traces })
     }
 
-    /// The agents that are to have a skill: of those that look where it lies, the ones that the
-    /// project names, else the ones that are in use, else one that stands for the folder.
+    /// Returns the agents to adopt a skill for: of the agents that read its folder, those in
+    /// `savoir.toml`, else those in use, else one that stands for the folder.
     fn agents_of(
         &self,
         entry: &LedgerEntry,
@@ -108,8 +108,14 @@ impl SkillSet {
         let Some(own) = own else { return Err(AdoptionObstacle::Link(path.to_owned())) };
         let direct = path.parent().is_some_and(|parent| folders.contains_key(parent));
         if !direct {
-            let parent = path.parent().unwrap_or(own.folder());
-            return Err(AdoptionObstacle::NotAgentFolder(parent.to_owned()));
+            let reader = own.agents().next();
+            let target = reader.and_then(|agent| Some((agent, self.agent_folder(agent).ok()?)));
+            return Err(if let Some((agent, folder)) = target {
+                AdoptionObstacle::OtherFolder { agent: agent.title, folder }
+            } else {
+                let parent = path.parent().unwrap_or(own.folder());
+                AdoptionObstacle::NotAgentFolder(parent.to_owned())
+            });
         }
         let named = |place: &&SkillLocation| {
             let link = place.link().and_then(Path::file_name);
@@ -134,12 +140,12 @@ impl SkillSet {
         if !chosen.is_empty() {
             return chosen;
         }
-        // It means the folder that all may read, and no agent in particular.
+        // `universal` stands for the folder that all agents may read, not for a certain agent.
         let universal = candidates.iter().find(|agent| agent.id == "universal");
         universal.or(candidates.first()).copied().into_iter().collect()
     }
 
-    /// Checks a skill whose origin is known as far as it can be.
+    /// Checks a skill whose origin was traced.
     fn check_candidate(
         &self,
         existing: &ExistingSkill,
@@ -159,7 +165,7 @@ impl SkillSet {
         }
     }
 
-    /// What lies there must be a skill of its name, and so must be what it is held to.
+    /// Both the current files and the original must be a skill of this name.
     fn check(
         &self,
         existing: &ExistingSkill,
@@ -190,7 +196,7 @@ impl SkillSet {
         };
         let mut ready = check(&existing.tree)?;
         if let Some(original) = &origin.original {
-            // Agents read what lies there, whatever it once was.
+            // The scan covers the current files, because agents read those and not the original.
             let report = ready.report;
             ready = CheckedSkill { report, ..check(original)? };
         }

@@ -17,28 +17,28 @@ use crate::{
     },
 };
 
-/// A skill as it lies there.
+/// A skill in the folder of an agent.
 pub(super) struct ExistingSkill {
     pub(super) adoption: Adoption,
-    /// Its folder, without links.
+    /// The path of its folder without links.
     pub(super) path: PathBuf,
     pub(super) agents: Vec<&'static Agent>,
     pub(super) tree: Tree,
     pub(super) traces: Traces,
 }
 
-/// Where a skill came from, as far as it could be told.
+/// What was found out about the origin of a skill.
 #[derive(Default)]
 pub(super) struct TracedSource {
-    /// The exact place.
+    /// The exact source.
     place: Option<PinnedSource>,
-    /// What it was, if that is not what lies there.
+    /// The original files, if they differ from the current ones.
     pub(super) original: Option<Tree>,
-    /// Why nobody could tell.
+    /// Why the origin could not be determined.
     pub(super) untraced: Option<String>,
 }
 
-/// The origins of skills, each repository being asked once.
+/// Traces the origins of skills; asks each repository only once.
 pub(super) async fn find_origins(
     root: &Path,
     existing_skills: &[&ExistingSkill],
@@ -63,7 +63,7 @@ pub(super) async fn find_origins(
         .await
 }
 
-/// What is asked one after the other.
+/// Returns a key of the source. Skills with the same key are processed one after the other.
 fn address(existing: &ExistingSkill) -> String {
     match &existing.adoption.source {
         Recorded::Git { url, .. } | Recorded::Web(url) => url.clone(),
@@ -111,7 +111,7 @@ async fn find_origin(
 
 type TracedOrigin = Result<(PinnedSource, Tree), String>;
 
-/// The commit in which the folder was what the tool took.
+/// Finds the commit in which the folder has the files that the tool installed.
 async fn find_in_repository(
     fetcher: &Fetcher,
     existing: &ExistingSkill,
@@ -168,7 +168,7 @@ async fn find_on_web(
     Err(format!("`{address}` no longer has these files"))
 }
 
-/// A folder elsewhere on this machine. What was taken from it unchanged can be updated from it.
+/// Checks a local source folder. Only an unmodified copy can be updated from it.
 fn find_in_folder(existing: &ExistingSkill, folder: &Path) -> TracedOrigin {
     let lost = || format!("{} no longer has these files", folder.display());
     let tree = Tree::read(folder).map_err(|_| lost())?;
@@ -181,7 +181,7 @@ fn find_in_folder(existing: &ExistingSkill, folder: &Path) -> TracedOrigin {
 }
 
 impl TracedSource {
-    /// What the lock and `savoir.toml` say.
+    /// Returns the sources for the lock and for `savoir.toml`.
     pub(super) fn sources(
         &self,
         root: &Path,
@@ -196,7 +196,7 @@ impl TracedSource {
             other => other.to_string(),
         };
         let from = recorded_address(&existing.adoption.source, &existing.path, root);
-        // Only what is known to be the original may be replaced by something newer.
+        // An update may replace the files only if they are known to be the original.
         if existing.adoption.drift == Drift::Unmodified
             && let Recorded::Git { url, reference, path: inside, .. } = &existing.adoption.source
             && GitUrl::parse(url).is_ok()
@@ -210,7 +210,8 @@ impl TracedSource {
     }
 }
 
-/// What `savoir.toml` says for a reference of which nobody can tell what it is.
+/// Returns the revision for `savoir.toml`. A reference that names neither a branch nor a tag is
+/// kept as it is.
 fn revision(reference: Option<&str>) -> Revision {
     let Some(reference) = reference else { return Revision::Default };
     let kinds = [
@@ -220,10 +221,10 @@ fn revision(reference: Option<&str>) -> Revision {
     kinds.into_iter().flatten().next().unwrap_or_else(|| Revision::Rev(reference.to_owned()))
 }
 
-/// What a lock says about where another tool had a skill from.
+/// Returns the recorded origin as a lock writes it.
 fn recorded_address(source: &Recorded, own: &Path, root: &Path) -> Option<String> {
     let text = match source {
-        // A password that somebody put into an address does not belong into a lock.
+        // Addresses with a password must not be written into a lock.
         Recorded::Git { url, .. } if GitUrl::parse(url).is_err() => return None,
         Recorded::Web(address) if has_secret(address) => return None,
         Recorded::Git { url, path, .. } => {
@@ -241,7 +242,7 @@ fn recorded_address(source: &Recorded, own: &Path, root: &Path) -> Option<String
             locked_source(&place, root).ok()?.to_string()
         }
     };
-    // What others wrote down may hold anything.
+    // The record of another tool may contain anything.
     Some(text).filter(|text| !text.contains(|c: char| c.is_control() || c == '\\'))
 }
 

@@ -20,19 +20,19 @@ use crate::{
 
 const FORMAT: u32 = 3;
 
-/// What was found out the last time.
+/// The cached result of an update check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CachedUpdates {
-    /// When somebody looked at all skills.
+    /// The time of the last check of all skills.
     looked: Timestamp,
-    /// When somebody looked at one of them since.
+    /// The time of later checks of single skills.
     later: BTreeMap<String, Timestamp>,
-    /// What it was, for the skills that are still locked as they were then.
+    /// The results, for skills whose lock entry is unchanged since.
     pub skills: BTreeMap<String, Availability>,
 }
 
 impl CachedUpdates {
-    /// When somebody looked at a skill last.
+    /// Returns when a skill was last checked.
     pub fn checked_at(&self, name: &str) -> Timestamp {
         self.later.get(name).copied().unwrap_or(self.looked)
     }
@@ -48,13 +48,13 @@ struct UpdateCacheFile {
 
 #[derive(Serialize, Deserialize)]
 struct CachedSkill {
-    /// What was locked then.
+    /// The locked version at the time of the check.
     version: Version,
     integrity: String,
     source: String,
     newer: Option<NewerVersion>,
     published: Option<PublishedStatus>,
-    /// When somebody looked at this one alone.
+    /// The time of the check, if it was of this skill only.
     looked: Option<String>,
 }
 
@@ -69,8 +69,8 @@ fn path(cache: &Path, root: &Path) -> PathBuf {
     cache.join("updates").join(format!("{}.json", &name[..32]))
 }
 
-/// Keeps what was found out about all skills of the shelf in the folder `root`. What nobody could
-/// tell is not kept: it may be known the next time.
+/// Stores the results of a check of all skills in the skill set at `root`. Unknown results are not
+/// stored, because they may be known the next time.
 pub fn save_updates(
     cache: &Path,
     root: &Path,
@@ -83,7 +83,7 @@ pub fn save_updates(
     write(cache, &UpdateCacheFile { version: FORMAT, root: root.to_owned(), looked, skills })
 }
 
-/// As [`save_updates`], for some skills alone: of the others it stays what was known.
+/// Like [`save_updates`], but for some skills; the results of the others stay.
 pub fn save_some_updates(
     cache: &Path,
     root: &Path,
@@ -134,15 +134,15 @@ fn write(cache: &Path, cache_file: &UpdateCacheFile) -> Result<(), FileError> {
     text_file::write(&path, &text)
 }
 
-/// What is kept; nothing if there is nothing, or it is damaged.
+/// Returns the cached results; `None` if there are none, or the file is damaged.
 fn read(cache: &Path, root: &Path) -> Option<UpdateCacheFile> {
     let text = text_file::read(&path(cache, root), MAX_LOCK_BYTES).ok()??;
     let cache_file: UpdateCacheFile = serde_json::from_str(&text).ok()?;
     (cache_file.version == FORMAT && cache_file.root == root).then_some(cache_file)
 }
 
-/// What was found out the last time about the shelf in the folder `root`; nothing, if nobody looked
-/// or what was kept is damaged.
+/// Returns the cached results for the skill set at `root`; `None` if there are none, or the file is
+/// damaged.
 pub fn load_cached_updates(cache: &Path, root: &Path, state: &State) -> Option<CachedUpdates> {
     let UpdateCacheFile { looked, skills: kept, .. } = read(cache, root)?;
     let (mut skills, mut later) = (BTreeMap::new(), BTreeMap::new());
@@ -156,7 +156,7 @@ pub fn load_cached_updates(cache: &Path, root: &Path, state: &State) -> Option<C
 }
 
 impl CachedSkill {
-    /// What was found out, if the skill is still locked as it was then.
+    /// Returns the result, if the lock entry is unchanged since.
     fn if_still_locked(self, name: &str, root: &Path, state: &State) -> Option<Availability> {
         let locked = state.lock.skills.get(name)?;
         let is_same = (&locked.version, &locked.integrity) == (&self.version, &self.integrity)

@@ -13,32 +13,32 @@ use crate::{
     source::{Fetcher, GitSource, GitUrl, OfferedSkill, PinnedSource, Source, SourceError},
 };
 
-/// Why there is nothing to fetch.
+/// Why no latest version was found.
 #[derive(Debug, Error)]
 pub enum LatestError {
-    /// The source cannot be asked.
+    /// The source cannot be reached.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A registry has it, which is asked elsewhere.
+    /// The skill is from a registry; [`crate::registry`] handles those.
     #[error("`{0}` comes from a registry, and registries are not asked for updates yet")]
     Registry(String),
-    /// A repository has it in another folder now.
+    /// The skill is in another folder of the repository now.
     #[error("`{name}` moved in `{url}`, from `{from}` to `{to}`")]
     Moved {
         name: String,
         url: GitUrl,
-        /// Where it was; the root is `.`.
+        /// The old folder; `.` for the root.
         from: String,
-        /// Where it is; the root is `.`.
+        /// The new folder; `.` for the root.
         to: String,
     },
-    /// A source does not have it any more.
+    /// The source no longer has the skill.
     #[error("`{place}` no longer has a skill `{name}`")]
     Gone { name: String, place: String },
-    /// What lies where it was calls itself otherwise.
+    /// The skill at this path has another name now.
     #[error("the skill `{name}` of `{place}` calls itself `{calls}` now")]
     Renamed {
-        /// Its name in `savoir.toml`.
+        /// The name in `savoir.toml`.
         name: String,
         place: String,
         calls: String,
@@ -46,7 +46,7 @@ pub enum LatestError {
 }
 
 impl LatestError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Source(error) => error.code(),
@@ -57,7 +57,7 @@ impl LatestError {
         }
     }
 
-    /// What could be done about it.
+    /// A suggestion to solve the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Source(_) | Self::Registry(_) => None,
@@ -75,7 +75,7 @@ impl LatestError {
     }
 }
 
-/// What there is to fetch for a skill of the `savoir.toml` in the folder `root`.
+/// Finds the latest version of a skill of the `savoir.toml` in the folder `root`.
 pub async fn find_latest(
     fetcher: &Fetcher,
     root: &Path,
@@ -96,7 +96,7 @@ pub async fn find_latest(
     }
 }
 
-/// Where a skill is that is not where it was.
+/// Finds the new folder of a skill that is no longer at its path.
 async fn find_moved(
     fetcher: &Fetcher,
     name: &str,
@@ -121,7 +121,7 @@ fn display_path(path: &str) -> String {
     if path.is_empty() { ".".to_owned() } else { path.to_owned() }
 }
 
-/// Where to look for a skill. The lock knows whether an address was a file or a list.
+/// Returns the source to search. The lock shows whether an address is a file or a list.
 pub(super) fn source_of(
     root: &Path,
     wanted: &SkillRequirement,
@@ -161,13 +161,13 @@ pub(super) fn source_of(
     }
 }
 
-/// The digest in an integrity.
+/// Parses the digest in an integrity.
 fn digest(integrity: &str) -> Option<crate::source::Digest> {
     let bytes = STANDARD.decode(integrity.strip_prefix("sha256-")?).ok()?;
     format!("sha256:{}", hex(&bytes)).parse().ok()
 }
 
-/// The skills of a source. An address that is a page for people may be that of a site with a list.
+/// Lists the skills of a source. A web page may belong to a site with a well-known index.
 pub(super) async fn list_offers(
     fetcher: &Fetcher,
     source: &Source,
@@ -180,7 +180,7 @@ pub(super) async fn list_offers(
     }
 }
 
-/// The skill of a name among those that a source has.
+/// Picks the skill with a name from the skills of a source.
 pub(super) fn pick_offer(
     name: &str,
     source: &Source,
@@ -193,17 +193,17 @@ pub(super) fn pick_offer(
     };
     let lies_there = |offer: &OfferedSkill| matches!(&offer.place, PinnedSource::Git(place) if place.path == wanted && !wanted.is_empty());
     let only = offers.len() == 1;
-    let mut stranger = None;
+    let mut other_name = None;
     for offer in offers {
         if offer.called() == name {
             return Ok(offer);
         }
         if only || lies_there(&offer) {
-            stranger = Some(offer.name);
+            other_name = Some(offer.name);
         }
     }
     let name = name.to_owned();
-    Err(match stranger {
+    Err(match other_name {
         Some(calls) => LatestError::Renamed { name, place, calls },
         None => LatestError::Gone { name, place },
     })

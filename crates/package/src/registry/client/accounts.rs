@@ -1,4 +1,4 @@
-//! Login and tokens of the registry's server.
+//! Login and access tokens.
 
 use url::Url;
 
@@ -16,13 +16,13 @@ use crate::{
 };
 
 impl Client {
-    /// Who asks, as the registry sees it.
+    /// Returns the account and the scopes of the token.
     pub async fn whoami(&self) -> Result<WhoAmI, RegistryError> {
         self.get_required(self.url("api/v1/whoami")?).await
     }
 
-    /// A token for an address and a password, from the server that the registry is part of. Nobody
-    /// on the way may read along, whatever the settings say.
+    /// Exchanges an email address and a password for a token, at the server of the registry. Always
+    /// encrypted, whatever the settings for plain HTTP are.
     pub async fn login(&self, email: &str, password: &str) -> Result<Token, RegistryError> {
         let url = self.account_url("login")?;
         check(&url)?;
@@ -31,20 +31,20 @@ impl Client {
         Token::new(&token)
     }
 
-    /// Ends the token of [`Self::login`].
+    /// Revokes the token of [`Self::login`].
     pub async fn logout(&self) -> Result<(), RegistryError> {
         self.ask(RegistryRequest::post(self.account_url("logout")?, JSON, b"{}".to_vec()))
             .await
             .map(drop)
     }
 
-    /// The tokens of the account.
+    /// Returns the tokens of the account.
     pub async fn tokens(&self) -> Result<Vec<TokenInfo>, RegistryError> {
         let found: Tokens = self.get_required(self.account_url("tokens")?).await?;
         Ok(found.tokens)
     }
 
-    /// Makes a token for a program.
+    /// Creates a token for a program.
     pub async fn create_token(
         &self,
         wanted: &WantedToken,
@@ -55,17 +55,17 @@ impl Client {
         Ok((info, Token::new(&token)?))
     }
 
-    /// Ends a token.
+    /// Revokes a token.
     pub async fn delete_token(&self, id: &str) -> Result<(), RegistryError> {
         let mut url = self.account_url("tokens")?;
-        // An id is one part of a path, whatever is in it.
+        // Encodes the id as one component of the path.
         if let Ok(mut parts) = url.path_segments_mut() {
             parts.push(id);
         }
         self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
-    /// Ends the token that this client has, by its id.
+    /// Revokes the token of this client by its id.
     pub async fn delete_own_token(&self, id: &str) -> Result<(), RegistryError> {
         let mut url = self.url("api/v1/tokens")?;
         if let Ok(mut parts) = url.path_segments_mut() {
@@ -74,7 +74,7 @@ impl Client {
         self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
-    /// The address of something of the accounts.
+    /// Returns a URL of the accounts API.
     fn account_url(&self, what: &str) -> Result<Url, RegistryError> {
         let server = self.0.connection.base.path().trim_end_matches('/');
         let server = server.strip_suffix("/registry").unwrap_or(server);

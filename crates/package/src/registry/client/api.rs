@@ -23,50 +23,48 @@ use crate::{
     trust::Tier,
 };
 
-/// Which skills are listed.
+/// Filters and paging of a list of skills.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Where the last page ended.
+    /// The cursor of the next page.
     pub cursor: Option<String>,
-    /// How many at once.
+    /// The page size.
     pub per_page: Option<u32>,
-    /// Only those with this word.
+    /// Only skills with this tag.
     pub tag: Option<String>,
-    /// Only those that are trusted so far.
+    /// Only skills with this tier.
     pub tier: Option<Tier>,
-    /// Only those that this one wrote.
+    /// Only skills of this author.
     pub author: Option<String>,
-    /// Only those that changed since, as RFC 3339 writes a time.
+    /// Only skills that changed since, as RFC 3339.
     pub updated_since: Option<String>,
-    /// In which order; by name if nothing is said.
+    /// The order; by name if `None`.
     pub sort: Option<Sort>,
-    /// Whether those are listed, too, that were withdrawn as a whole.
+    /// Whether skills are included whose versions are all yanked.
     pub yanked: YankChange,
-    /// Only those of this namespace.
+    /// Only skills of this namespace.
     pub namespace: Option<String>,
 }
 
-/// What becomes of skills of which every version was withdrawn.
+/// What happens to skills whose versions are all yanked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum YankChange {
     /// They are left out.
     #[default]
     Without,
-    /// They are listed, too: who has them in a lock can have them.
+    /// They are included, because a lockfile may pin one of their versions.
     With,
 }
 
-/// In which order skills are listed.
+/// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// By name.
     Name,
-    /// Those that changed last first.
+    /// Most recently changed first.
     Recent,
 }
 
 impl Sort {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -76,12 +74,12 @@ impl Sort {
 }
 
 impl Client {
-    /// Skills that fit some words, the best first.
+    /// Searches for skills; the best matches come first.
     pub async fn search(&self, query: &str) -> Result<Found, RegistryError> {
         self.search_for(query, None).await
     }
 
-    /// As [`Self::search`], with so many at once as the registry gives.
+    /// Like [`Self::search`], with a page size.
     pub async fn search_for(
         &self,
         query: &str,
@@ -90,8 +88,8 @@ impl Client {
         self.search_within(query, per_page, &[]).await
     }
 
-    /// As [`Self::search_for`], of these namespaces alone; `_/name` is a skill that has none. Registries
-    /// that do not know the filter find others, too.
+    /// Like [`Self::search_for`], for these namespaces only; `_/name` is a skill without namespace.
+    /// Older registries ignore the filter.
     pub async fn search_within(
         &self,
         query: &str,
@@ -106,12 +104,12 @@ impl Client {
         let plain = url.clone();
         let named = namespaces.iter().map(|namespace| ("namespace", namespace));
         url.query_pairs_mut().extend_pairs(named);
-        // Nobody reads an address that is too long, and the filter is not all.
+        // Servers reject long URLs, and the caller filters the result anyway.
         let fits = url.as_str().len() <= MAX_ADDRESS_BYTES;
         self.get_required(if fits { url } else { plain }).await
     }
 
-    /// Skills in an order that stays, a page at a time.
+    /// Lists skills in a stable order, one page at a time.
     pub async fn list(&self, listing: &Listing) -> Result<Page, RegistryError> {
         let mut url = self.url("api/v1/skills")?;
         let Listing { cursor, per_page, tag, tier, author, .. } = listing.clone();
@@ -132,7 +130,7 @@ impl Client {
         self.get_required(url).await
     }
 
-    /// A skill with its versions.
+    /// Returns a skill with its versions.
     pub async fn detail(&self, name: &Name) -> Result<PackageDetail, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}"))?;
         let unknown = || RegistryError::Unknown { name: name.clone(), registry: self.address() };
@@ -141,7 +139,7 @@ impl Client {
         Ok(detail)
     }
 
-    /// A version of a skill.
+    /// Returns a version of a skill.
     pub async fn version(
         &self,
         name: &Name,
@@ -154,7 +152,7 @@ impl Client {
         Ok(detail)
     }
 
-    /// Publishes a skill. It is never sent to anybody but this registry.
+    /// Publishes a skill. Redirects to other servers are not followed.
     pub async fn publish(&self, publish: &Publish) -> Result<Published, RegistryError> {
         let part = |name, text: &'_ Option<String>| {
             text.as_ref().map(|text| (name, None, text.clone().into_bytes()))
@@ -176,7 +174,7 @@ impl Client {
         self.post(self.url("api/v1/skills")?, form.kind, form.bytes).await
     }
 
-    /// Withdraws a version, or gives it back.
+    /// Yanks a version, or reverts that.
     pub async fn yank(
         &self,
         name: &Name,
@@ -187,7 +185,7 @@ impl Client {
         self.judge(RegistryRequest::post(url, JSON, to_json(yank)?)).await
     }
 
-    /// Tells people to use something else than a version, or than all of them, or takes that back.
+    /// Sets or removes the deprecation message of a version, or of all versions.
     pub async fn deprecate(
         &self,
         name: &Name,
@@ -242,7 +240,8 @@ impl Client {
         }
     }
 
-    /// What every registry has that has a program behind it. A program says why it does not give it.
+    /// Requests a URL that every registry server has. A registry of static files has none, which is
+    /// reported as such.
     pub(super) async fn get_required<T: DeserializeOwned>(
         &self,
         url: Url,
@@ -257,7 +256,7 @@ impl Client {
         }
     }
 
-    /// Files alone cannot search, list or publish; and what is no registry cannot do anything.
+    /// Returns the error for a registry of static files, or for a server that is not a registry.
     async fn no_api_error(&self) -> RegistryError {
         match self.known_config().await {
             Ok(_) => RegistryError::FilesOnly(self.address()),
@@ -272,7 +271,7 @@ pub(super) fn to_json(value: &impl Serialize) -> Result<Vec<u8>, RegistryError> 
     serde_json::to_vec(value).map_err(|error| malformed("the question", error.to_string()))
 }
 
-/// An answer about something else would be believed to be about this.
+/// Checks that a response is about the requested skill.
 fn check_name(url: &Url, asked: &Name, found: &Name) -> Result<(), RegistryError> {
     if asked == found {
         return Ok(());

@@ -11,24 +11,23 @@ use crate::{
         Name, Release,
         concurrency::blocking,
         http::{RegistryRequest, RegistryResponse},
-        wire::Signatures,
+        wire::{Attestations, Signatures},
     },
     source::http::Reach,
-    trust::{self, Tier},
+    trust::{self, Tier, TrustStore},
 };
 
 impl Client {
-    /// The files of a version. Its bytes are held to size and digest before they are unpacked, its
-    /// files to their integrity, and what SKILL.md says to what the index says.
+    /// Downloads a version. Checks the size and digest of the archive before it is unpacked, then
+    /// the integrity of the files, and that SKILL.md matches the index.
     pub async fn download(&self, line: &IndexLine) -> Result<Tree, RegistryError> {
         let bytes = self.artifact(line).await?;
         let (line, registry) = (line.clone(), self.address());
         blocking(move || tree(&registry, &line, &bytes)).await
     }
 
-    /// As [`Self::download`], with the signatures that the registry has of the version beside those
-    /// in its archive. Whether they hold, and what they attest here, is for
-    /// [`trust::verify`](crate::trust::verify) to say.
+    /// Like [`Self::download`], and adds the signatures that the registry has for the version. They
+    /// are not verified: call [`trust::verify`](crate::trust::verify).
     pub async fn download_signed(&self, line: &IndexLine) -> Result<Tree, RegistryError> {
         let tree = self.download(line).await?;
         let signatures = self.signatures_of(line).await?;
@@ -38,13 +37,13 @@ impl Client {
         })
     }
 
-    /// The signatures of a version, from the registry or as they were kept.
+    /// Returns the signatures of a version from the registry or the cache.
     async fn signatures_of(&self, line: &IndexLine) -> Result<Signatures, RegistryError> {
         if self.settings().is_offline() {
             let kept = self.0.cache.signatures(&line.name, &line.version);
             return Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default());
         }
-        // Files alone have signatures only where their index says so.
+        // A registry of static files has signatures only if its index says so.
         if !self.known_config().await?.config.closure && line.earned() == Tier::Experimental {
             return Ok(Signatures::default());
         }
@@ -55,7 +54,32 @@ impl Client {
         Ok(found)
     }
 
-    /// The archive of a version, from the registry or as it was kept.
+    /// The signed evaluations of a version, from the registry or as they were cached. If there are
+    /// many, those of trusted keys are among them. They are not checked: see
+    /// [`crate::trust::evaluation`].
+    pub async fn attestations_of(
+        &self,
+        line: &IndexLine,
+        trust: &TrustStore,
+    ) -> Result<Attestations, RegistryError> {
+        if self.settings().is_offline() {
+            let cached = self.0.cache.attestations(&line.name, &line.version);
+            return Ok(cached
+                .and_then(|text| serde_json::from_str(&text).ok())
+                .unwrap_or_default());
+        }
+        if line.attestations == 0 {
+            return Ok(Attestations::default());
+        }
+        let keys = trust.evaluation_keys(line.name.last());
+        let found = self.attestations(&line.name, &line.version, &keys).await?;
+        if let Ok(text) = serde_json::to_string(&found) {
+            self.0.cache.store_attestations(&line.name, &line.version, &text);
+        }
+        Ok(found)
+    }
+
+    /// Returns the archive of a version from the registry or the cache.
     async fn artifact(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
         if let Some(bytes) = self.cached_artifact(line)? {
             return Ok(bytes);
@@ -74,7 +98,7 @@ impl Client {
         Ok(Some(bytes))
     }
 
-    /// The archive of a version from the registry, which is not kept.
+    /// Downloads the archive of a version without caching it.
     pub(in crate::registry) async fn download_artifact(
         &self,
         line: &IndexLine,
@@ -91,7 +115,8 @@ impl Client {
     async fn download_checked(&self, line: &IndexLine) -> Result<Vec<u8>, RegistryError> {
         let known = self.known_config().await?;
         let url = self.artifact_url(&known.config, line)?;
-        // Whoever typed the address of the registry meant that host, and no other.
+        // The user chose the host of the registry, so it may be in a private network; other hosts
+        // may not.
         let own = url.origin() == self.0.connection.base.origin();
         let reach = if own { Reach::Anywhere } else { known.reach };
         let ask = RegistryRequest::get(url).within(reach).at_most(line.size).for_archive();
@@ -150,7 +175,7 @@ fn check_bytes(registry: &str, line: &IndexLine, bytes: &[u8]) -> Result<(), Reg
     Ok(())
 }
 
-/// The files of an archive whose bytes are right.
+/// Unpacks an archive and checks its files.
 pub(in crate::registry) fn tree(
     registry: &str,
     line: &IndexLine,
@@ -172,7 +197,7 @@ pub(in crate::registry) fn tree(
     Ok(tree)
 }
 
-/// Whether SKILL.md says what the index says.
+/// Checks that SKILL.md matches the index.
 fn check_summary(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), RegistryError> {
     let summary = SkillSummary::read(tree, line.name.last()).map_err(|error| {
         RegistryError::SkillSummary {
@@ -186,14 +211,14 @@ fn check_summary(registry: &str, line: &IndexLine, tree: &Tree) -> Result<(), Re
     if summary.name != line.name.last() {
         return content(format!("`{}`", line.name.last()), format!("`{}`", summary.name));
     }
-    // What SKILL.md does not say, its publisher said, or the registry counts it.
-    let is_said = !summary.written_version().is_empty();
-    if summary.version != line.version && is_said {
+    // If SKILL.md has no version, the publisher or the registry chose it.
+    let has_written_version = !summary.written_version().is_empty();
+    if summary.version != line.version && has_written_version {
         return content(line.version.to_string(), summary.version.to_string());
     }
-    let promised = line.needs().map_err(|why| malformed(registry, why))?;
-    if sorted_dependencies(&promised) != sorted_dependencies(&summary.needs) {
-        return content(dependency_list(&promised), dependency_list(&summary.needs));
+    let indexed = line.needs().map_err(|why| malformed(registry, why))?;
+    if sorted_dependencies(&indexed) != sorted_dependencies(&summary.needs) {
+        return content(dependency_list(&indexed), dependency_list(&summary.needs));
     }
     Ok(())
 }
@@ -205,7 +230,7 @@ fn sorted_dependencies(needs: &[SkillRef]) -> Vec<String> {
     texts
 }
 
-/// A need, however its author set blanks.
+/// Formats a dependency, independent of spaces in the original.
 fn dependency_text(need: &SkillRef) -> String {
     need.to_string().chars().filter(|c| !c.is_whitespace()).collect()
 }
@@ -218,9 +243,9 @@ fn dependency_list(needs: &[SkillRef]) -> String {
     format!("that it needs {}", needs.join(", "))
 }
 
-/// What the index says of a skill, for those who publish it.
+/// Creates index lines for publishing.
 impl IndexLine {
-    /// The line of a skill that nobody vouches for yet, made from its files and its archive.
+    /// Creates the index line of an unsigned skill from its files and its archive.
     pub fn describe(name: &Name, tree: &Tree, archive: &[u8]) -> Result<Self, crate::SummaryError> {
         let summary = SkillSummary::read(tree, name.last())?;
         Ok(Self {
@@ -240,6 +265,7 @@ impl IndexLine {
             tools: summary.tools,
             published_at: None,
             signer: None,
+            attestations: 0,
             version: summary.version,
         })
     }

@@ -15,29 +15,28 @@ use crate::{
     source::http::shown,
 };
 
-/// Skills, and all that any version of them needs, as far as a registry has it.
+/// Packages with the dependencies of all their versions, as far as the registry has them.
 #[derive(Clone, Debug, Default)]
 pub struct Closure {
-    /// What the registry has.
     pub packages: BTreeMap<Name, Package>,
-    /// What nobody could be asked about without a network.
+    /// Packages that are not in the cache while offline.
     pub unasked: BTreeSet<Name>,
 }
 
-/// Which names may be asked about.
+/// A filter for names that may be requested.
 pub(in crate::registry) type NameFilter<'a> = dyn Fn(&Name) -> bool + Send + Sync + 'a;
 
-/// Skills in the making, with the text that is kept of them.
+/// Parsed index lines, with the text for the cache.
 type ReadPackages<'a> = BTreeMap<Name, (Vec<IndexLine>, Vec<TakenDownLine>, Vec<&'a str>)>;
 
 impl Client {
-    /// Skills, and all that any version of them needs: in one answer, or level by level where files
-    /// are all that there is.
+    /// Loads packages with the dependencies of all versions: in one request, or, from a registry of
+    /// static files, level by level.
     pub async fn closure(&self, names: &[Name]) -> Result<Closure, RegistryError> {
         self.closure_of(names, &|_| true).await
     }
 
-    /// As [`Self::closure`]; what is not admitted is neither asked about nor taken.
+    /// Like [`Self::closure`], but neither requests nor accepts names that the filter rejects.
     pub(in crate::registry) async fn closure_of(
         &self,
         names: &[Name],
@@ -66,7 +65,7 @@ impl Client {
         }
     }
 
-    /// Looks up some skills; gives what these need.
+    /// Loads some packages; returns their dependencies.
     async fn load_level(
         &self,
         names: BTreeSet<Name>,
@@ -93,7 +92,7 @@ impl Client {
         Ok(next)
     }
 
-    /// What the registry says in one answer; nothing if it has no such answer after all.
+    /// Loads packages with one request; returns `None` if the registry does not support that.
     async fn load_batch(
         &self,
         names: &[Name],
@@ -119,7 +118,7 @@ impl Client {
         Ok(packages)
     }
 
-    /// Keeps what there is of some skills for times without a network.
+    /// Caches packages for use without a network.
     async fn cache_texts(&self, texts: Vec<(Name, String)>) {
         let client = self.clone();
         blocking(move || {
@@ -149,7 +148,7 @@ impl Client {
                     gone.push(line);
                     texts.push(text);
                 }
-                // Another registry is asked about it.
+                // The filter rejects the name: it belongs to another registry.
                 ParsedLine::Version(..) | ParsedLine::Gone(..) => {}
                 ParsedLine::Unusable(why) => self.report_skipped(&format!("line {at}"), why),
                 ParsedLine::Broken(why) => {
@@ -164,19 +163,19 @@ impl Client {
     }
 }
 
-/// The skills that any version needs, as far as a registry can have them.
+/// Returns the dependencies of all versions that are valid registry names.
 pub(in crate::registry) fn needs(package: &[IndexLine]) -> BTreeSet<Name> {
     let needs = package.iter().filter_map(|line| line.needs().ok()).flatten();
     needs.filter_map(|need| Name::parse(&need.name).ok()).collect()
 }
 
-/// As many names as fit into one address.
+/// Splits names so that each part fits into a URL.
 fn split_names(mut names: &[Name]) -> Vec<&[Name]> {
     let mut portions = Vec::new();
     while !names.is_empty() {
         let mut length = 0;
         let fits = names.iter().take(MAX_CLOSURE_NAMES).take_while(|name| {
-            // The slash of a namespace becomes three signs.
+            // The slash of a namespace is encoded as three characters.
             length += name.to_string().len() + "&name=".len() + 2;
             length <= MAX_ADDRESS_BYTES
         });

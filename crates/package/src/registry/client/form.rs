@@ -2,20 +2,19 @@
 
 use savoir_skill::digest::sha256_hex;
 
-/// What is sent, and what it is called.
+/// An encoded form and its content type.
 pub(super) struct MultipartForm {
     pub(super) kind: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// One part of a form.
 pub(super) struct FormPart<'a> {
     pub(super) name: &'static str,
     pub(super) file: Option<&'a str>,
     pub(super) bytes: &'a [u8],
 }
 
-/// Puts the parts together, with a line between them that none of them has.
+/// Encodes the parts, with a boundary that none of them contains.
 pub(super) fn build_form(parts: &[FormPart<'_>]) -> MultipartForm {
     let mut boundary = String::new();
     for part in parts {

@@ -14,23 +14,24 @@ use crate::registry::{
     http::{RegistryRequest, RegistryResponse},
     is_namespace,
     wire::{
-        Appeal, AuditRequest, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogQuery,
-        Member, Members, NewKey, NewMember, NewSignature, RevokedKey, Signatures, TakeDown,
+        Appeal, Attestations, AuditRequest, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys,
+        Log, LogQuery, Member, Members, NewAttestation, NewKey, NewMember, NewSignature,
+        PublishedAttestation, RevokedKey, Signatures, TakeDown,
     },
 };
 
-/// Where the keys of the auditors are.
+/// The path of the auditors' keys.
 const AUDITORS: &str = "api/v1/auditors/keys";
 
 impl Client {
-    /// Who belongs to a namespace.
+    /// Returns the members of a namespace.
     pub async fn members(&self, namespace: &str) -> Result<Vec<Member>, RegistryError> {
         let url = self.namespace_url(namespace, "members")?;
         let found: Option<Members> = self.get(url).await?;
         Ok(found.ok_or_else(|| unknown_namespace(self, namespace))?.items)
     }
 
-    /// Makes somebody a member, or gives them another role.
+    /// Adds a member, or changes the role of one.
     pub async fn add_member(
         &self,
         namespace: &str,
@@ -40,49 +41,48 @@ impl Client {
         self.ask(RegistryRequest::post(url, JSON, to_json(member)?)).await.map(drop)
     }
 
-    /// Somebody is a member no more.
     pub async fn remove_member(&self, namespace: &str, email: &str) -> Result<(), RegistryError> {
         let url = append_path(self.namespace_url(namespace, "members")?, email);
         self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
-    /// The keys that sign for a namespace.
+    /// Returns the keys of a namespace.
     pub async fn keys(&self, namespace: &str) -> Result<Vec<KeyInfo>, RegistryError> {
         let url = self.namespace_url(namespace, "keys")?;
         let found: Option<Keys> = self.get(url).await?;
         Ok(found.ok_or_else(|| unknown_namespace(self, namespace))?.items)
     }
 
-    /// The keys that sign for a skill that stands alone.
+    /// Returns the keys of a skill without namespace.
     pub async fn keys_of(&self, name: &Name) -> Result<Vec<KeyInfo>, RegistryError> {
         let url = self.url(&format!("api/v1/skills/{name}/keys"))?;
         let found: Option<Keys> = self.get(url).await?;
         Ok(found.map(|found| found.items).unwrap_or_default())
     }
 
-    /// Lets a key sign for a namespace.
+    /// Registers a key for a namespace.
     pub async fn add_key(&self, namespace: &str, key: &NewKey) -> Result<(), RegistryError> {
         let url = self.namespace_url(namespace, "keys")?;
         self.ask(RegistryRequest::post(url, JSON, to_json(key)?)).await.map(drop)
     }
 
-    /// A key signs no more, and what it signed loses that signature.
+    /// Revokes a key. The versions that it signed lose this signature.
     pub async fn revoke_key(&self, namespace: &str, key: &RevokedKey) -> Result<(), RegistryError> {
         self.revoke(self.namespace_url(namespace, "keys")?, key).await
     }
 
-    /// The keys of the auditors, who countersign whatever they looked at.
+    /// Returns the keys of the auditors, who countersign reviewed versions.
     pub async fn auditor_keys(&self) -> Result<Vec<KeyInfo>, RegistryError> {
         let found: Keys = self.get_required(self.url(AUDITORS)?).await?;
         Ok(found.items)
     }
 
-    /// Lets an auditor's key countersign. For administrators.
+    /// Registers an auditor's key. For administrators.
     pub async fn add_auditor_key(&self, key: &NewKey) -> Result<(), RegistryError> {
         self.ask(RegistryRequest::post(self.url(AUDITORS)?, JSON, to_json(key)?)).await.map(drop)
     }
 
-    /// An auditor's key countersigns no more. For administrators.
+    /// Revokes an auditor's key. For administrators.
     pub async fn revoke_auditor_key(&self, key: &RevokedKey) -> Result<(), RegistryError> {
         self.revoke(self.url(AUDITORS)?, key).await
     }
@@ -95,7 +95,7 @@ impl Client {
         self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
-    /// What was done in a registry, newest first, a page at a time.
+    /// Returns a page of the audit log, newest entries first.
     pub async fn log(&self, query: &LogQuery) -> Result<Log, RegistryError> {
         let mut url = self.url("api/v1/audit-log")?;
         let LogQuery { namespace, package, acts, cursor, per_page } = query.clone();
@@ -122,7 +122,7 @@ impl Client {
         self.judge(RegistryRequest::post(url, JSON, to_json(signature)?)).await
     }
 
-    /// The signatures of a version. A registry of files alone need not have any.
+    /// Returns the signatures of a version. A registry of static files may have none.
     pub async fn signatures(
         &self,
         name: &Name,
@@ -133,13 +133,40 @@ impl Client {
         Ok(found.unwrap_or_default())
     }
 
-    /// Scans a version once more.
+    /// Publishes a signed evaluation of a version. The signature counts, not the account.
+    pub async fn add_attestation(
+        &self,
+        name: &Name,
+        version: &Version,
+        attestation: &NewAttestation,
+    ) -> Result<PublishedAttestation, RegistryError> {
+        let url = self.version_url(name, version, "attestations")?;
+        self.post(url, JSON, to_json(attestation)?).await
+    }
+
+    /// The signed evaluations of a version, those of some keys first. Older registries and those of
+    /// files alone need not have any.
+    pub async fn attestations(
+        &self,
+        name: &Name,
+        version: &Version,
+        keys: &[String],
+    ) -> Result<Attestations, RegistryError> {
+        let mut url = self.version_url(name, version, "attestations")?;
+        if !keys.is_empty() {
+            url.query_pairs_mut().extend_pairs(keys.iter().map(|key| ("key", key)));
+        }
+        let found: Option<Attestations> = self.get(url).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Scans a version again.
     pub async fn rescan(&self, name: &Name, version: &Version) -> Result<Judged, RegistryError> {
         let url = self.version_url(name, version, "rescan")?;
         self.judge(RegistryRequest::post(url, JSON, b"{}".to_vec())).await
     }
 
-    /// Asks a person to look at a verdict.
+    /// Appeals against a scan result.
     pub async fn appeal(
         &self,
         name: &Name,
@@ -150,7 +177,7 @@ impl Client {
         self.ask(RegistryRequest::post(url, JSON, to_json(appeal)?)).await.map(drop)
     }
 
-    /// Asks the auditors to look at a version, which may make it verified.
+    /// Asks the auditors to review a version, which can make it verified.
     pub async fn request_audit(
         &self,
         name: &Name,
@@ -161,7 +188,7 @@ impl Client {
         self.ask(RegistryRequest::post(url, JSON, to_json(request)?)).await.map(drop)
     }
 
-    /// Decides what becomes of a version, whatever a scan found. For administrators.
+    /// Sets the verdict of a version, overriding the scan. For administrators.
     pub async fn judge_version(
         &self,
         name: &Name,
@@ -172,7 +199,7 @@ impl Client {
         self.judge(RegistryRequest::put(url, JSON, to_json(judgement)?)).await
     }
 
-    /// Takes a version away for good. For administrators.
+    /// Withdraws a version permanently. For administrators.
     pub async fn take_down(
         &self,
         name: &Name,
@@ -183,7 +210,7 @@ impl Client {
         self.judge(RegistryRequest::post(url, JSON, to_json(take_down)?)).await
     }
 
-    /// Lets an archive be published although a scan blocks it. For administrators.
+    /// Allows an archive to be published although a scan blocks it. For administrators.
     pub async fn clear(
         &self,
         sha256: &str,
@@ -193,7 +220,7 @@ impl Client {
         self.judge(RegistryRequest::put(url, JSON, to_json(clearance)?)).await
     }
 
-    /// Takes that back, for one skill or for all. What was published stays.
+    /// Revokes that for one skill or for all. Published versions stay.
     pub async fn unclear(&self, sha256: &str, skill: Option<&Name>) -> Result<(), RegistryError> {
         let mut url = append_path(self.url("api/v1/clearances")?, sha256);
         if let Some(name) = skill {
@@ -202,7 +229,7 @@ impl Client {
         self.ask(RegistryRequest::delete(url)).await.map(drop)
     }
 
-    /// What a registry says afterwards; it need not say anything.
+    /// Sends a change; the response may be empty.
     pub(super) async fn judge<T: DeserializeOwned + Default>(
         &self,
         ask: RegistryRequest,
@@ -225,13 +252,13 @@ impl Client {
         self.url(&format!("api/v1/skills/{name}/{version}/{what}"))
     }
 
-    /// A skill that stands alone is written as `_/name`.
+    /// Returns a URL of a namespace. A skill without namespace is `_/name`.
     fn namespace_url(&self, namespace: &str, what: &str) -> Result<Url, RegistryError> {
         if let Some(name) = namespace.strip_prefix("_/").filter(|name| is_namespace(name)) {
             return self.url(&format!("api/v1/skills/{name}/{what}"));
         }
         if !is_namespace(namespace) {
-            // It is no name of its own either, and the error of that says what one looks like.
+            // Parsing it as a name gives the more helpful error if it is not valid.
             Name::parse(namespace)?;
             return Err(RegistryError::NoNamespace {
                 namespace: namespace.to_owned(),
@@ -242,7 +269,7 @@ impl Client {
     }
 }
 
-/// An address below another, whatever its name holds.
+/// Appends a name to a URL as one path component.
 fn append_path(mut url: Url, name: &str) -> Url {
     if let Ok(mut parts) = url.path_segments_mut() {
         parts.push(name);

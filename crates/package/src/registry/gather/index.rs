@@ -73,10 +73,10 @@ impl GatherIndex<'_> {
         if self.find_taken_down(name, &copy.version).is_some() {
             return !is_asked;
         }
-        let will_do =
+        let matches_range =
             |root: &Root| root.skill.range.resolve(std::slice::from_ref(&copy.version)).is_some();
         let mut roots = self.inputs.roots.iter().filter(|root| root.skill.name == name);
-        !self.is_missing(name, &copy.version) || !is_asked && roots.all(will_do)
+        !self.is_missing(name, &copy.version) || !is_asked && roots.all(matches_range)
     }
 
     /// Returns the update without skills whose installed version was withdrawn, so that they stay;

@@ -9,17 +9,18 @@ use super::{
     without_build_metadata,
 };
 
-/// Where it is kept beside the copy.
+/// The folder with the records, beside the copy.
 const RECORD_FOLDER: &str = ".savoir-seen";
 
-/// The bytes of the versions of a skill.
+/// The recorded digests of a skill's versions.
 pub(super) struct CopiedVersions {
     /// The digest of the archive, and the integrity of its files.
     versions: BTreeMap<Version, (String, String)>,
 }
 
 impl CopiedVersions {
-    /// Reads what is known of a skill. Copies of older programs remember what their index has.
+    /// Reads the record of a skill. Copies of older versions have no record; then the index of the
+    /// copy is used.
     pub(super) fn read<'a>(
         folder: &MirrorFolder,
         name: &Name,
@@ -34,7 +35,7 @@ impl CopiedVersions {
         for line in older {
             memory.keep(line);
         }
-        // The first that was copied counts.
+        // If a version is recorded twice, the first record counts.
         for line in text.lines() {
             let mut words = line.split(' ');
             let (version, sha256, integrity) = (words.next(), words.next(), words.next());
@@ -47,20 +48,20 @@ impl CopiedVersions {
         Ok(memory)
     }
 
-    /// Remembers a version that was copied.
+    /// Records a version that was copied.
     pub(super) fn keep(&mut self, line: &IndexLine) {
         let bytes = || (line.sha256.clone(), line.integrity.clone());
         self.versions.entry(without_build_metadata(&line.version)).or_insert_with(bytes);
     }
 
-    /// The digest of the archive of a version that was copied once. It becomes a path.
+    /// Returns the recorded digest of an archive, if it is safe to use as a path.
     pub(super) fn digest(&self, version: &Version) -> Option<String> {
         let (sha256, _) = self.versions.get(&without_build_metadata(version))?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (sha256.len() == 64 && sha256.bytes().all(is_hex)).then(|| sha256.clone())
     }
 
-    /// What is wrong if a version is not what was copied before.
+    /// Returns the error if a version differs from the recorded one.
     pub(super) fn changed_error(
         &self,
         client: &Client,
@@ -87,7 +88,8 @@ impl CopiedVersions {
     }
 }
 
-/// A file of its own for each skill; the names of namespaces and skills end differently.
+/// Returns the path of the record of a skill. The suffixes of namespaces and skills differ, so that
+/// they cannot collide.
 fn place(name: &Name) -> String {
     format!("{RECORD_FOLDER}/{name}.txt")
 }

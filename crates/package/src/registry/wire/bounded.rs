@@ -1,15 +1,16 @@
-//! Lists that end, and words that a later registry may add to.
+//! Deserializes lists of limited length, and enums with unknown values.
 
 use std::{fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, SeqAccess, Visitor},
+    de::{DeserializeOwned, Error as _, SeqAccess, Visitor},
 };
+use serde_json::Value;
 
 use crate::trust::Tier;
 
-/// A list of at most `MAX` things; what comes behind them is not even read.
+/// Deserializes a list; fails after `MAX` items without reading the rest.
 pub(super) fn list<'de, D, T, const MAX: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -39,12 +40,25 @@ where
     deserializer.deserialize_seq(Bounded::<T, MAX>(PhantomData))
 }
 
-/// A tier; a word that is not known, or none, is the least.
+/// Deserializes at most `MAX` items of a list. Skips items that cannot be parsed, for example of a
+/// newer registry, and ignores the rest.
+pub(super) fn readable_items<'de, D, T, const MAX: usize>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let items = Vec::<Value>::deserialize(deserializer)?.into_iter();
+    Ok(items.filter_map(|item| serde_json::from_value(item).ok()).take(MAX).collect())
+}
+
+/// Deserializes a tier; an unknown or missing value is the lowest tier.
 pub(super) fn lenient_tier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tier, D::Error> {
     Ok(maybe_tier(deserializer)?.unwrap_or_default())
 }
 
-/// A tier, if the word is known.
+/// Deserializes a tier; an unknown value is `None`.
 pub(super) fn maybe_tier<'de, D>(deserializer: D) -> Result<Option<Tier>, D::Error>
 where
     D: Deserializer<'de>,

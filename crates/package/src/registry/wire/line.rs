@@ -15,66 +15,74 @@ use crate::{
     trust::Tier,
 };
 
-/// One version of a skill: everything that a resolver and a fetcher need.
+/// One version of a skill, with the data that a resolver and a fetcher need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryIndexLine))]
 pub struct IndexLine {
-    /// The whole name of the skill.
+    /// The full name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
-    /// What its files are: the integrity of their tree.
+    /// The integrity of the files.
     pub integrity: String,
-    /// The digest of its archive, in hexadecimal digits.
+    /// The SHA-256 of the archive, in hexadecimal digits.
     pub sha256: String,
-    /// The bytes of its archive.
+    /// The size of the archive in bytes.
     pub size: u64,
-    /// What its archive is called.
+    /// The file name of the archive.
     pub filename: String,
-    /// How far the registry trusts it, and no further than it claims.
+    /// The effective tier: the attested one, but at most the claimed one.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub tier: Tier,
-    /// The tier that its scan and its signatures earned it; not every registry tells.
+    /// The tier that scan and signatures attest; not all registries state it.
     #[serde(default, deserialize_with = "maybe_tier", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub attested: Option<Tier>,
-    /// What it claims itself.
+    /// The tier that the skill claims.
     #[serde(default, deserialize_with = "maybe_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub claimed: Option<Tier>,
-    /// Whether it was withdrawn: who has it keeps it, and nobody else gets it.
+    /// Whether the version is yanked: existing installs keep working, new installs skip it.
     #[serde(default)]
     pub yanked: bool,
-    /// Why it was withdrawn, if who did it said so.
+    /// The reason for the yank, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yanked_reason: Option<String>,
     /// The deprecation message: what to use instead.
     pub deprecated: Option<String>,
-    /// The skills that it needs, as `name@range`.
+    /// The dependencies, as `name@range`.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub dependencies: Vec<String>,
-    /// What it asks for.
+    /// The permissions that the skill requests.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub permissions: Vec<String>,
-    /// The tools that it brings or uses.
+    /// The tools that the skill provides or uses.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub tools: Vec<String>,
     /// When it was published.
     pub published_at: Option<String>,
-    /// Who signed it.
+    /// The signer.
     pub signer: Option<String>,
+    /// How many signed evaluations the registry has of it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attestations: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl IndexLine {
-    /// The tier that it earned: what lists show, and who publishes is told.
+    /// Returns the tier as lists and publish responses show it.
     pub fn earned(&self) -> Tier {
         self.attested.unwrap_or(self.tier)
     }
 
-    /// The skills that it needs; a sentence if one of them cannot be read.
+    /// Parses the dependencies.
     pub fn needs(&self) -> Result<Vec<SkillRef>, String> {
         let read = |text: &String| {
             let wrong = |why| format!("it needs `{}`: {why}", text.escape_debug());
@@ -83,7 +91,7 @@ impl IndexLine {
         self.dependencies.iter().map(read).collect()
     }
 
-    /// Whether its archive can be fetched and held to what is said here.
+    /// Checks that the archive can be fetched and verified with this data.
     fn check(&self) -> Result<(), &'static str> {
         let small_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if self.sha256.len() != 64 || !self.sha256.bytes().all(small_hex) {
@@ -102,32 +110,35 @@ impl IndexLine {
     }
 }
 
-/// A version that was taken down: who has it must hear of it, and nobody gets it.
+/// A version that was taken down. It can no longer be installed, and users who have it must be
+/// warned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryGoneLine))]
 pub struct TakenDownLine {
-    /// The whole name of the skill.
+    /// The full name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
     /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
-    /// Always so.
+    /// Always true.
     pub withdrawn: bool,
-    /// Why, if who did it said so.
+    /// The reason, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn_reason: Option<String>,
 }
 
 impl TakenDownLine {
-    /// Reads a line, also if it says more; nothing if it is another one. Only few lines have the word.
+    /// Parses a line, which may have more fields; returns `None` for other lines. The word is
+    /// searched first, because it is rare and parsing is slow.
     pub fn read(text: &str) -> Option<Self> {
         let read = || serde_json::from_str::<Self>(text).ok();
         text.contains("\"withdrawn\"").then(read).flatten().filter(|line| line.withdrawn)
     }
 }
 
-/// Letters, digits and a few signs, none of them at the beginning.
+/// Whether a name has only letters, digits and some other characters, and starts with a letter or
+/// digit.
 fn is_file_name(name: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
     name.len() <= MAX_NAME_BYTES
@@ -135,19 +146,19 @@ fn is_file_name(name: &str) -> bool {
         && name.bytes().all(sign)
 }
 
-/// One line of an index, as it was read.
+/// A parsed line of an index.
 pub(in crate::registry) enum ParsedLine<'a> {
-    /// A version, and its text.
+    /// A version, and the text of the line.
     Version(Box<IndexLine>, &'a str),
-    /// A version that was taken down, and its text.
+    /// A version that was taken down, and the text of the line.
     Gone(TakenDownLine, &'a str),
-    /// A version that cannot be used, and why.
+    /// A version that cannot be used, and the reason.
     Unusable(String),
-    /// No JSON: what came was cut off, or is something else.
+    /// Not JSON: the response was cut off, or is something else.
     Broken(String),
 }
 
-/// Reads an index line by line, with their numbers. Lines without anything are passed over.
+/// Parses an index line by line, with line numbers. Empty lines are skipped.
 pub(in crate::registry) struct Lines<'a>(std::iter::Enumerate<std::str::Lines<'a>>);
 
 impl<'a> Lines<'a> {
@@ -161,7 +172,7 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (at, text) = self.0.find(|(_, text)| !text.trim().is_empty())?;
-        // Values without keys could be taken for those of a line.
+        // An array could be deserialized as a struct.
         if !text.trim_start().starts_with('{') {
             return Some((at + 1, ParsedLine::Broken("it is not an object".to_owned())));
         }
@@ -182,7 +193,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// An error without what a stranger wrote in it, beyond a line.
+/// Formats an error without untrusted text of the line.
 fn error_text(error: &serde_json::Error) -> String {
     super::super::error::printable(&error.to_string())
 }
@@ -257,7 +268,7 @@ mod tests {
         assert!(
             read(r#"{"name":"../x","version":"1.0.0","withdrawn":true}"#)[0].1.starts_with("un")
         );
-        // Who does not know such lines passes them over.
+        // Older clients skip such lines, because required fields are missing.
         assert!(serde_json::from_str::<IndexLine>(short).unwrap_err().is_data());
     }
 
@@ -275,7 +286,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever a server sends, reading it ends, and what is read can be fetched.
+        /// Parsing arbitrary lines terminates, and every parsed version can be fetched.
         #[test]
         fn hostile_lines(start in 0..400_usize, length in 0..30_usize, new in "\\PC{0,9}") {
             let whole = line(&[]);

@@ -1,6 +1,6 @@
 //! JSON types for tokens, members, keys and the audit log.
 //!
-//! A token is made and ended at the server's accounts, everything else at the registry.
+//! Tokens are managed by the accounts API of the server, everything else by the registry API.
 
 use std::fmt;
 
@@ -16,44 +16,37 @@ use crate::{
     trust::Tier,
 };
 
-/// A token that is wanted.
+/// A request for a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedToken {
-    /// What it is for.
+    /// The label of the token.
     pub name: String,
-    /// What it may do: `registry:publish` everywhere, `registry:publish:acme` in one namespace.
+    /// The scopes: `registry:publish` everywhere, `registry:publish:acme` in one namespace.
     #[serde(deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub scopes: Vec<String>,
-    /// When it ends; without end if nothing is said.
+    /// The lifetime; unlimited if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_days: Option<u32>,
 }
 
-/// A token, without its text.
+/// A token without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenInfo {
-    /// By which it is ended.
     pub id: String,
-    /// What its owner calls it.
+    /// The label that its owner chose.
     pub name: Option<String>,
-    /// What it is good for.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub scopes: Vec<String>,
-    /// When it was made.
     pub created_at: Option<String>,
-    /// When it ends.
     pub expires_at: Option<String>,
-    /// When it was used last.
     pub last_used_at: Option<String>,
 }
 
-/// A token with its text, which is shown this once.
+/// A new token with its text, which the server returns only once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeToken {
-    /// What is known of it later.
     #[serde(flatten)]
     pub info: TokenInfo,
-    /// Its text.
     pub token: String,
 }
 
@@ -71,19 +64,18 @@ pub struct Tokens {
     pub tokens: Vec<TokenInfo>,
 }
 
-/// What somebody may do in a namespace.
+/// The role of a member of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TeamRole {
-    /// Publish, yank and deprecate.
+    /// May publish, yank and deprecate.
     #[default]
     Publisher,
-    /// Members and keys, too.
+    /// May also manage members and keys.
     Owner,
 }
 
 impl TeamRole {
-    /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Publisher => "publisher",
@@ -95,187 +87,174 @@ impl TeamRole {
 /// A member of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The address of the account; only those who may know it are told.
+    /// The email address of the account; missing if the caller may not see it.
     pub email: Option<String>,
-    /// The number of the account.
+    /// The id of the account.
     #[serde(default, alias = "id")]
     pub user_id: Option<i64>,
     /// `publisher` or `owner`.
     #[serde(default)]
     pub role: String,
-    /// Since when.
+    /// When the member was added.
     pub added_at: Option<String>,
 }
 
 /// The members of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members {
-    /// The members.
     #[serde(alias = "members", deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub items: Vec<Member>,
 }
 
-/// Somebody who becomes a member, or gets another role.
+/// A request to add a member or to change its role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewMember {
-    /// The address of the account.
+    /// The email address of the account.
     pub email: String,
-    /// What they may do.
     #[serde(default)]
     pub role: TeamRole,
 }
 
-/// A key that signs for a namespace.
+/// A registered key of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyInfo {
-    /// Identifies it.
     pub key_id: String,
-    /// Its public half, as `signature.json` has it or as OpenSSH writes it.
+    /// The public key, in the format of `signature.json` or of OpenSSH.
     pub public_key: String,
-    /// What its owners call it.
+    /// The label that its owners chose.
     pub label: Option<String>,
-    /// When it was registered.
     pub added_at: Option<String>,
-    /// When it was revoked.
     pub revoked_at: Option<String>,
-    /// Why.
     #[serde(default, alias = "revoked_why", alias = "reason")]
     pub revoked_reason: Option<String>,
 }
 
-/// The keys of a namespace, those too that are revoked.
+/// The keys of a namespace, including revoked ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
-    /// The keys.
     #[serde(alias = "keys", deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     pub items: Vec<KeyInfo>,
 }
 
-/// A key that is to sign for a namespace.
+/// A request to register a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKey {
-    /// Its public half.
     pub public_key: String,
-    /// What its owners call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The address of the auditor who uses it; of no other key.
+    /// For an auditor's key: the email address of the auditor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// A signature that shows that one has it: [`crate::trust::possession`].
+    /// A proof of possession of the private key: [`crate::trust::possession`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
 }
 
-/// A key that signs no more. What it signed loses that signature.
+/// A request to revoke a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevokedKey {
-    /// Identifies it.
     pub key_id: String,
-    /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A signature of a version that was published.
+/// A request to add a signature to a published version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewSignature {
-    /// For whom the key signs: `publisher` or `auditor`.
+    /// `publisher` or `auditor`.
     pub signer: String,
-    /// The record, as `signature.json` has it.
+    /// The record, in the format of `signature.json`.
     pub record: Value,
 }
 
-/// The signatures that a registry has of a version.
+/// The signatures that a registry has for a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Signatures {
-    /// The oldest first.
+    /// The signatures, oldest first.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub items: Vec<PublishedSignature>,
 }
 
-/// A signature that a registry has of a version.
+/// A signature that a registry has for a version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedSignature {
-    /// What identifies the key.
     #[serde(default)]
     pub key_id: String,
-    /// `active`, `unknown` or `revoked`, as the registry sees the key.
+    /// The state of the key in the registry: `active`, `unknown` or `revoked`.
     #[serde(default)]
     pub state: String,
-    /// The record, as `signature.json` has it. Of a signature that the archive brings, the list of
-    /// files is left out.
+    /// The record, in the format of `signature.json`. If the archive contains the signature, the
+    /// list of files is left out.
     #[serde(default)]
     pub record: Value,
 }
 
 impl Signatures {
-    /// The records that are not in the archive already. What the registry revoked is left out.
+    /// Returns the records that are not in the archive, without revoked ones.
     pub fn added(&self) -> Vec<Value> {
         let added = self.items.iter().filter(|one| one.state != "revoked");
         added.map(|one| &one.record).filter(|record| record["files"].is_object()).cloned().collect()
     }
 }
 
-/// Something that somebody did.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Its number.
+    /// The sequence number.
     #[serde(default)]
     pub seq: u64,
-    /// What was done, in one word.
+    /// The action.
     #[serde(default)]
     pub act: String,
-    /// When.
+    /// When it was done.
     #[serde(default, alias = "done_at")]
     pub at: Option<String>,
-    /// Whose account did it: an address or a number; none for who runs the registry.
+    /// The account that made the change: an email address or an id; null for the operator.
     #[serde(default, alias = "account", alias = "email")]
     pub actor: Value,
-    /// To which namespace.
+    /// The changed namespace.
     #[serde(default, alias = "holding")]
     pub namespace: Option<String>,
-    /// To which skill.
+    /// The changed skill.
     #[serde(default, alias = "package")]
     pub name: Option<String>,
-    /// To which version.
+    /// The changed version.
     pub version: Option<String>,
-    /// What else there is to know.
+    /// Further details.
     #[serde(default)]
     pub details: Value,
 }
 
-/// Some of what was done, newest first.
+/// A page of the audit log, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
-    /// What was done.
     #[serde(alias = "entries", deserialize_with = "list::<_, _, MAX_PAGE>")]
     pub items: Vec<LogEntry>,
-    /// Where older ones begin; nothing at the end.
+    /// The cursor of the next page; missing on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Which entries of the log are wanted.
+/// A filter for the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// Those of one namespace, or of a skill with a team of its own as `_/name`.
+    /// Only entries of this namespace, or of a skill without namespace, as `_/name`.
     pub namespace: Option<String>,
-    /// Those of one skill.
+    /// Only entries of this skill.
     pub package: Option<String>,
-    /// What was done, in the words of the log; everything if there are none.
+    /// Only these actions; all if empty.
     pub acts: Vec<String>,
-    /// Where the last page ended.
+    /// The cursor of the next page.
     pub cursor: Option<String>,
-    /// How many at once.
+    /// The page size.
     pub per_page: Option<u32>,
 }
 
-/// Why a verdict is wrong, for who decides about it.
+/// An appeal against a scan result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Appeal {
-    /// What is said to them.
+    /// The message to the administrators.
     pub message: String,
-    /// The archive, if it was refused: its digest in hexadecimal digits.
+    /// For a refused upload: the SHA-256 of the archive, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
@@ -283,54 +262,54 @@ pub struct Appeal {
 /// A request to audit a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRequest {
-    /// What an auditor should know.
+    /// The message to the auditors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Why an archive may be published although a scan blocks it.
+/// A request to allow an archive that a scan blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clearance {
-    /// What who reads the log is told.
+    /// The reason, which is shown in the audit log.
     pub reason: String,
-    /// The skill that may have it; else the one for which somebody appealed.
+    /// The skill that may be published with it; if missing, the skill of the appeal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
 }
 
-/// What was cleared; older registries do not tell.
+/// The response to a clearance; empty from older registries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleared {
-    /// The only skill that it may be published as.
+    /// The only skill that may be published with the archive.
     pub name: Option<String>,
 }
 
-/// What an administrator makes of a version, whatever a scan found.
+/// A verdict of an administrator about a version, which overrides the scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     /// `allow`, `review` or `block`.
     pub verdict: String,
-    /// What who reads the log is told.
+    /// The reason, which is shown in the audit log.
     pub reason: String,
 }
 
-/// What a version is after something was done to it, as far as the registry tells.
+/// The state of a version after a change, as far as the registry returns it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// How far the registry trusts it now.
+    /// The tier that the registry attests now.
     #[serde(default, deserialize_with = "lenient_tier")]
     pub security_tier: Tier,
-    /// What a scan found.
+    /// The result of the scan.
     pub audit: Option<Audit>,
-    /// Other versions with the same content, as `name@version`, if it was taken down.
+    /// For a takedown: other versions with the same content, as `name@version`.
     #[serde(default)]
     pub same_content: Vec<String>,
 }
 
-/// Why a version is taken away for good.
+/// A request to withdraw a version permanently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeDown {
-    /// What everybody is told who has it.
+    /// The reason, which is shown to all users who installed the version.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! The resolver against one that tries everything.
+//! Compares the resolver with a brute-force search.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const VERSIONS: [&str; 5] = ["1.0.0", "1.1.0", "2.0.0-rc.1", "2.0.0", "2.1.0"];
 const RANGES: [&str; 9] =
     ["*", "^1", "^2", "1.0.0", ">=1.1", "<2", "!=1.1.0", ">=2.0.0-rc.1", "<=1.1"];
 
-/// Whether pre-releases count that no range names.
+/// Whether pre-releases are allowed that no range names.
 #[derive(Clone, Copy, PartialEq)]
 enum PreReleases {
     Named,
@@ -23,7 +23,7 @@ fn needs() -> impl Strategy<Value = Vec<SkillRef>> {
     prop::collection::vec(need, 0..3)
 }
 
-/// Every fifth version is missing, one in eight withdrawn, one in eight experimental.
+/// Every fifth version is missing, one in eight is yanked, one in eight is experimental.
 fn index() -> impl Strategy<Value = Lines> {
     let version = (0..5_u8, 0..8_u8, needs());
     let skill = prop::collection::vec(version, VERSIONS.len());
@@ -49,8 +49,8 @@ fn usable<'a>(
     index.0[name].iter().filter(|(candidate, _)| !candidate.yanked)
 }
 
-/// Whether a version meets a demand. `resolve` of the range gives nothing exactly if no version,
-/// pre-release or not, is in it.
+/// Whether a version meets a requirement. `resolve` of the range returns `None` exactly if no
+/// version, pre-releases included, is in it.
 fn meets(version: &Version, range: &VersionRange, there: &[Version], mode: PreReleases) -> bool {
     let alone = std::slice::from_ref(version);
     let admitted = range.resolve(alone).is_some();
@@ -61,7 +61,7 @@ fn meets(version: &Version, range: &VersionRange, there: &[Version], mode: PreRe
     }
 }
 
-/// Tries every version of every skill that is needed; `picked` has one for each name so far.
+/// Tries all versions of all required skills; `picked` has the version of each skill so far.
 fn solvable(
     index: &Lines,
     request: &Request,
@@ -95,7 +95,8 @@ fn solvable(
     })
 }
 
-/// Every demand of what was chosen holds, with pre-releases admitted; nothing is there for nobody.
+/// Checks that all requirements of the chosen versions are met, and that no skill was chosen
+/// without a requirement.
 fn check(index: &Lines, request: &Request, resolution: &Resolution) {
     let mut seen = BTreeSet::new();
     for name in &resolution.order {
@@ -116,7 +117,7 @@ fn check(index: &Lines, request: &Request, resolution: &Resolution) {
     assert!(request.roots.iter().all(|root| seen.contains(&root.skill.name)));
 }
 
-/// Once more with the answer in the lock, and nothing changes.
+/// Resolves again with the result as the lock, and checks that nothing changes.
 fn check_again(index: &Lines, request: &Request, resolution: &Resolution) {
     let versions = resolution.chosen.iter();
     let locked = versions.map(|(name, chosen)| (name.clone(), chosen.version.clone())).collect();

@@ -6,13 +6,13 @@ use url::Url;
 
 use crate::source::{SourceError, http};
 
-/// The address of a repository: `https://`, `ssh://`, `file://`, or `user@host:path` as SSH writes
-/// it. It has no password in it, and git cannot take it for an option.
+/// The address of a repository: `https://`, `ssh://`, `file://`, or `user@host:path` in the
+/// notation of SSH. It contains no password, and git cannot interpret it as an option.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GitUrl(String);
 
 impl GitUrl {
-    /// Reads an address.
+    /// Parses an address.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         let wrong = |why: &str| Err(SourceError::text(text, why));
         let text = text.trim_end_matches('/');
@@ -45,12 +45,11 @@ impl GitUrl {
         Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
     }
 
-    /// The address.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What is asked, for people.
+    /// Returns the host for messages; for a local repository, its path.
     pub(super) fn host(&self) -> String {
         let host = Url::parse(&self.0).ok().and_then(|url| url.host_str().map(str::to_owned));
         host.unwrap_or_else(|| {
@@ -59,14 +58,15 @@ impl GitUrl {
         })
     }
 
-    /// The folder that it leads to, if that is one of this system.
+    /// Returns the local path, if it is a repository on this machine.
     pub(super) fn local_path(&self) -> Option<PathBuf> {
         let url = Url::parse(&self.0).ok().filter(|url| url.scheme() == "file")?;
         url.to_file_path().ok()
     }
 
-    /// Ways that git may take to it: the one that it says, SSH and HTTPS for each other, and what
-    /// settings of the user (`url.….insteadOf`) made of it. What a server says never adds one.
+    /// Returns the protocols that git may use: that of the address, SSH and HTTPS as alternatives,
+    /// and that of the rewritten address in the user's settings (`url.….insteadOf`). A server can
+    /// never add one.
     pub(super) fn protocols(&self, rewritten: &str) -> String {
         let own = match self.0.split_once("://") {
             Some(("file", _)) => "file",
@@ -77,7 +77,7 @@ impl GitUrl {
             Some((scheme @ ("https" | "http" | "ssh" | "git" | "file"), _)) => scheme,
             Some(_) => return own.to_owned(),
             None if rewritten.starts_with('/') => "file",
-            // `transport::address` starts a helper.
+            // `transport::address` would start a remote helper program.
             None if rewritten.contains("::") => return own.to_owned(),
             None => "ssh",
         };

@@ -3,7 +3,7 @@
 use super::GitUrl;
 use crate::source::SourceError;
 
-/// Longest complaint that is passed on, in characters.
+/// Maximum length of an error message of git, in characters.
 const MAX_MESSAGE: usize = 300;
 
 pub(super) fn explain(url: &GitUrl, complaint: &str) -> SourceError {
@@ -41,14 +41,14 @@ pub(super) fn explain(url: &GitUrl, complaint: &str) -> SourceError {
     }
 }
 
-/// Whether git says that an object is not there.
+/// Whether git reports a missing object.
 pub(super) fn is_missing_object(message: &str) -> bool {
     ["not our ref", "unadvertised object", "no such remote ref", "find remote ref"]
         .iter()
         .any(|text| message.contains(text))
 }
 
-/// The line that matters, without what could steer a terminal.
+/// Returns the relevant line without terminal control characters.
 fn short_message(complaint: &str) -> String {
     let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
     let fatal = lines().find_map(|line| {

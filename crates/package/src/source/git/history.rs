@@ -1,4 +1,4 @@
-//! Which commit a skill came from, when only the name of its folder's tree is known.
+//! Finds the commit from which a skill was installed by the git tree id of its folder.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::{
     source::{PinnedGitSource, Settings, SourceError},
 };
 
-/// The newest commit, from that of the place backwards, in which its path was one of these objects.
+/// Returns the newest commit, starting at that of the place and going back, in which the path was
+/// one of these objects.
 pub(in crate::source) async fn past(
     settings: &Settings,
     place: &PinnedGitSource,

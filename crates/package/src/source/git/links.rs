@@ -11,19 +11,19 @@ use crate::{
     source::{SourceError, layout::join},
 };
 
-/// How many links one path may lead through.
+/// Maximum links in one path.
 const MAX_HOPS: usize = 16;
 
 /// The links of a commit with their targets.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     targets: BTreeMap<String, String>,
-    /// Links beyond the limit, whose targets are not known. They lead nowhere.
+    /// Links beyond the limit, whose targets were not read. They count as broken.
     unread: BTreeSet<String>,
 }
 
 impl Links {
-    /// Reads the targets of all links. Those that cannot be read lead nowhere.
+    /// Reads the targets of all links. Unreadable ones count as broken.
     pub(super) async fn read(
         repository: &Repository<'_>,
         entries: &TreeEntries,
@@ -43,27 +43,27 @@ impl Links {
         let targets = Blobs::read(repository, &small, sizes.values().sum()).await?;
         let target = |digest: &str| {
             let target = targets.get(digest).and_then(|bytes| str::from_utf8(bytes).ok());
-            // A target that no path can be is one outside.
+            // A target that is not a valid path is treated as outside of the repository.
             target.unwrap_or("/").to_owned()
         };
         let targets = links.iter().map(|link| (link.path.to_owned(), target(link.digest)));
         Ok(Self { targets: targets.collect(), unread })
     }
 
-    /// The links below a folder.
+    /// Returns the links below a folder.
     pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let rest = self.targets.range(start.clone()..);
         rest.map(|(link, _)| link.as_str()).take_while(move |link| link.starts_with(&start))
     }
 
-    /// Whether the target of a link was not read, because there are too many links.
+    /// Whether the target was not read because there are too many links.
     pub(super) fn is_unread(&self, link: &str) -> bool {
         self.unread.contains(link)
     }
 
-    /// The path itself, with every link on the way followed. Nothing if it leads out of the
-    /// repository or in a circle. Whether something is there is not looked at.
+    /// Resolves all links in a path. Returns `None` if it leads out of the repository or in a
+    /// cycle. Does not check whether the result exists.
     pub(super) fn resolve(&self, path: &str) -> Option<String> {
         if self.targets.is_empty() {
             return Some(path.to_owned());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_paths_inside() {
+    fn links_in_a_commit_are_resolved() {
         let links = links(&[
             (".claude/skills", "../skills"),
             ("skills/x", "../shared/./x"),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_not_read_leads_nowhere() {
+    fn unread_link_counts_as_broken() {
         let mut links = links(&[("skills/x", "../shared")]);
         links.unread.insert("skills/y".to_owned());
         assert_eq!(links.resolve("skills/x/a").as_deref(), Some("shared/a"));

@@ -1,4 +1,4 @@
-//! Objects of a repository: which paths a commit has, and the bytes of files.
+//! Reads objects of a repository: the paths of a commit, and the bytes of files.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,6 @@ pub(super) struct TreeEntry<'a> {
     pub(super) path: &'a str,
 }
 
-/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectKind {
     File,
@@ -31,8 +30,8 @@ impl TreeEntry<'_> {
     }
 }
 
-/// The paths of a commit, sorted. They stay in the text that git printed, since a repository may
-/// have a million of them.
+/// The sorted paths of a commit. They are stored as ranges of git's output, because a repository
+/// may have a million of them.
 #[derive(Debug, Default)]
 pub(super) struct TreeEntries {
     text: String,
@@ -65,7 +64,7 @@ impl TreeEntries {
             start += line.len() + 1;
         }
         let mut entries = Self { text, rows: Vec::new() };
-        // Git sorts them; a tree that was made by hand need not be.
+        // Git sorts entries, but a hand-made tree object need not be sorted.
         rows.sort_by(|a, b| entries.path(a).cmp(entries.path(b)));
         entries.rows = rows;
         entries
@@ -84,14 +83,14 @@ impl TreeEntries {
         self.rows.iter().map(|row| self.entry(row))
     }
 
-    /// What is at a path, unless that is a folder.
+    /// Returns the entry at a path, unless it is a folder.
     pub(super) fn get(&self, path: &str) -> Option<TreeEntry<'_>> {
         let at = self.rows.partition_point(|row| self.path(row) < path);
         let entry = self.entry(self.rows.get(at)?);
         (entry.path == path).then_some(entry)
     }
 
-    /// All that lies below a folder.
+    /// Returns all entries below a folder.
     pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = TreeEntry<'_>> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let from = self.rows.partition_point(|row| self.path(row) < start.as_str());
@@ -105,7 +104,7 @@ impl TreeEntries {
     }
 }
 
-/// `mode type digest`, a tab, and the path.
+/// Parses `mode type digest`, a tab, and the path.
 fn row(line: &str, start: usize) -> Option<EntryRow> {
     let (head, path) = line.split_once('\t')?;
     let mut words = head.split(' ');
@@ -124,7 +123,7 @@ fn row(line: &str, start: usize) -> Option<EntryRow> {
     Some(EntryRow { kind, digest, path })
 }
 
-/// The sizes of files by their digests, where the cache has them.
+/// Returns the sizes of files by digest, if the cache has them.
 pub(super) async fn sizes<'a>(
     repository: &Repository<'_>,
     digests: &[&'a str],
@@ -135,14 +134,14 @@ pub(super) async fn sizes<'a>(
     let arguments = ["cat-file", "--buffer", "--batch-check=%(objecttype) %(objectsize)"];
     let answer = repository.call(&arguments, &lines(digests)).await?;
     let answer = String::from_utf8_lossy(&answer);
-    // There is a line for each, in the same order.
+    // There is one line per digest, in the same order.
     let size = |(digest, line): (&&'a str, &str)| {
         Some((*digest, line.strip_prefix("blob ")?.parse().ok()?))
     };
     Ok(digests.iter().zip(answer.lines()).filter_map(size).collect())
 }
 
-/// The sizes of files by their digests. Files that the cache does not have are fetched first.
+/// Returns the sizes of files by digest. Missing files are fetched first.
 pub(super) async fn fetched_sizes<'a>(
     repository: &Repository<'_>,
     digests: &[&'a str],
@@ -157,7 +156,7 @@ pub(super) async fn fetched_sizes<'a>(
     Ok(known)
 }
 
-/// The bytes of some files.
+/// The bytes of several files.
 #[derive(Debug, Default)]
 pub(super) struct Blobs {
     answer: Vec<u8>,
@@ -165,7 +164,7 @@ pub(super) struct Blobs {
 }
 
 impl Blobs {
-    /// Reads files that are in the cache and have so many bytes together.
+    /// Reads cached files with this total size.
     pub(super) async fn read(
         repository: &Repository<'_>,
         digests: &[&str],
@@ -174,7 +173,7 @@ impl Blobs {
         if digests.is_empty() {
             return Ok(Self::default());
         }
-        // Each file has a line before it and one behind.
+        // Each file has a header line and a line break after it.
         let limit = usize::try_from(bytes).unwrap_or(usize::MAX) + digests.len() * 128;
         let arguments = ["cat-file", "--buffer", "--batch"];
         let answer = repository.call_for(&arguments, &lines(digests), limit).await?;
@@ -196,7 +195,7 @@ impl Blobs {
     }
 }
 
-/// `digest type size`, a line feed, the bytes, and a line feed.
+/// Parses `digest type size`, a line feed, the bytes, and a line feed.
 fn next_file(answer: &[u8], start: usize) -> Option<(&str, Range<usize>)> {
     let rest = answer.get(start..)?;
     let end = rest.iter().position(|byte| *byte == b'\n')?;
@@ -207,8 +206,8 @@ fn next_file(answer: &[u8], start: usize) -> Option<(&str, Range<usize>)> {
     (to < answer.len()).then_some((digest, from..to))
 }
 
-/// Each digest once, in the order in which they first occur: files that lie side by side are also
-/// packed side by side.
+/// Returns each digest once, in the order of first occurrence: neighboring files are also stored
+/// together in git packs.
 pub(super) fn distinct<'a>(digests: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = HashSet::new();
     digests.filter(|digest| seen.insert(*digest)).collect()
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_from_what_git_prints() {
+    fn files_are_parsed_from_git_output() {
         let answer = b"aa blob 3\nx\ny\nbb missing\n".to_vec();
         assert_eq!(next_file(&answer, 0), Some(("aa", 10..13)));
         assert_eq!(next_file(&answer, 14), None);

@@ -1,5 +1,5 @@
-//! The program `git`: started without a shell, with nothing of the repository in charge, stopped
-//! when it takes too long or too much.
+//! Runs the program `git` without a shell, without settings or code of the repository, and within
+//! limits of time and size.
 
 use std::{
     collections::HashSet,
@@ -21,7 +21,7 @@ use tokio::{
 use super::{GitUrl, failure};
 use crate::source::{Settings, SourceError};
 
-/// Settings that stand above those of everyone else.
+/// Settings that override those of the user and the system.
 const GIT_SETTINGS: [&str; 17] = [
     "advice.detachedHead=false",
     "core.attributesFile=/dev/null",
@@ -42,9 +42,8 @@ const GIT_SETTINGS: [&str; 17] = [
     "transfer.bundleURI=false",
 ];
 
-/// What the user may tell git through the environment: settings, certificates, proxies, and who
-/// answers its questions. All else that begins with `GIT_` could lead it to another repository or
-/// to other programs.
+/// `GIT_` variables that are passed on: the user's settings, certificates, proxies, and programs
+/// that ask for passwords. All others could redirect git to another repository or other programs.
 const KEPT_VARIABLES: [&str; 20] = [
     "GIT_ASKPASS",
     "GIT_CONFIG_COUNT",
@@ -68,30 +67,30 @@ const KEPT_VARIABLES: [&str; 20] = [
     "GIT_SSL_NO_VERIFY",
 ];
 
-/// How the names of settings in the environment begin.
+/// Prefixes of the variables with settings.
 const KEPT_VARIABLE_PREFIXES: [&str; 2] = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
-/// How much of what git complains about is read.
+/// Maximum bytes of git's error output that are read.
 const MAX_COMPLAINT: usize = 16 * 1024;
 
-/// How often the size of the cache is looked at while git writes into it.
+/// How often the size of the cache is checked while git writes into it.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A call of git in a repository of the cache.
+/// A call of git in a cached repository.
 pub(super) struct GitCommand<'a> {
     pub(super) settings: &'a Settings,
     pub(super) url: &'a GitUrl,
     pub(super) folder: &'a Path,
-    /// How many bytes of the answer are read.
+    /// Maximum bytes of the output.
     pub(super) limit: usize,
-    /// Ways that git may take to the repository; none if it need not ask anybody.
+    /// The allowed protocols; empty if no server is needed.
     pub(super) protocols: &'a str,
-    /// How many bytes the repository may have in the cache.
+    /// Maximum size of the repository in the cache, in bytes.
     pub(super) room: u64,
 }
 
 impl GitCommand<'_> {
-    /// Starts git, gives it the input and waits for its answer.
+    /// Runs git with an input, and returns its output.
     pub(super) async fn run(
         &self,
         arguments: &[&str],
@@ -134,9 +133,9 @@ impl GitCommand<'_> {
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("LC_ALL", "C")
-            // Nobody is there to answer a question: the answer is no.
+            // There is no user to answer prompts, so they must fail.
             .env("GCM_INTERACTIVE", "never");
-        // A program of the user that answers may ask where the user sees it.
+        // A graphical password program of the user may still ask.
         if std::env::var_os("SSH_ASKPASS").is_none() {
             command.env("SSH_ASKPASS", "false");
         }
@@ -155,7 +154,7 @@ impl GitCommand<'_> {
         command
     }
 
-    /// Ends when the repository has grown too large, which only a server can make it.
+    /// Returns when the repository exceeds its maximum size, which only a server can cause.
     async fn wait_until_too_large(&self) {
         if self.protocols.is_empty() {
             return std::future::pending().await;
@@ -182,10 +181,10 @@ impl GitCommand<'_> {
     }
 }
 
-/// The files that git tracks in a work tree, with their whole paths.
+/// Returns the absolute paths of the files that git tracks in a work tree.
 ///
-/// The folder may come from anybody, and the settings of a repository can name programs. So git reads
-/// the index alone, beside an empty repository of ours.
+/// The folder may come from an attacker, and git settings in a repository can start programs. So
+/// git reads only the index, with an empty repository of ours.
 pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBuf>> {
     let empty = tempfile::tempdir()?;
     for folder in ["objects", "refs"] {
@@ -214,7 +213,7 @@ pub(in crate::source) fn tracked_files(root: &Path) -> io::Result<HashSet<PathBu
     Ok(paths.map(|path| root.join(OsStr::from_bytes(path))).collect())
 }
 
-/// The folder of a repository. In another work tree of it, `.git` is a file that names the folder.
+/// Returns the `.git` folder. In a linked work tree, `.git` is a file that contains its path.
 fn git_folder(root: &Path) -> io::Result<PathBuf> {
     let git = root.join(".git");
     if git.is_dir() {
@@ -233,7 +232,7 @@ fn is_dropped_variable(name: &OsStr) -> bool {
     name.starts_with("GIT_") && !is_kept
 }
 
-/// What git said.
+/// The output of a git process.
 struct GitOutput {
     success: bool,
     output: Vec<u8>,
@@ -245,7 +244,7 @@ async fn communicate(child: &mut Child, input: &[u8], limit: usize) -> io::Resul
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // Git may end before it has read everything; it says why by itself.
+            // Git may exit before it has read everything; its error output explains why.
             let _ = stdin.write_all(input).await;
         }
     };
@@ -254,7 +253,7 @@ async fn communicate(child: &mut Child, input: &[u8], limit: usize) -> io::Resul
     let mut output = output?;
     let too_long = output.len() > limit;
     output.truncate(limit);
-    // Whoever has said too much may wait for a reader that never comes.
+    // A process that exceeded the output limit may block on a full pipe, so do not wait for it.
     let success = !too_long && child.wait().await?.success();
     let complaint = String::from_utf8_lossy(&complaint?).into_owned();
     Ok(GitOutput { success, output, complaint, too_long })
@@ -268,7 +267,7 @@ async fn read_limited(from: Option<impl AsyncRead + Unpin>, limit: usize) -> io:
     Ok(bytes)
 }
 
-/// Git and the programs that it started. They end with it.
+/// The process group of git and its helpers, which is killed when this is dropped.
 struct ProcessGroup(Option<Pid>);
 
 impl ProcessGroup {
@@ -276,7 +275,7 @@ impl ProcessGroup {
         Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
     }
 
-    /// Git has ended, and its helpers with it.
+    /// Git has exited and all its helpers with it, so there is nothing to kill.
     fn disarm(mut self) {
         self.0 = None;
     }
@@ -285,13 +284,13 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // They may have ended in this moment.
+            // The processes may have exited meanwhile.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// The bytes of the files in a folder. What vanishes while it is looked at does not count.
+/// Returns the total size of the files in a folder. Files that are deleted meanwhile are skipped.
 pub(super) fn size(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {
@@ -307,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_a_repository_are_not_read_to_list_its_files() {
+    fn listing_tracked_files_ignores_repository_settings() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let git = |arguments: &[&str]| {
@@ -319,13 +318,14 @@ mod tests {
         fs::write(root.join("a.txt"), "a").unwrap();
         fs::write(root.join("b.txt"), "b").unwrap();
         git(&["add", "a.txt"]);
-        // Git would refuse to go on if it read this, and run what it names if it were valid.
+        // Git would fail if it read this invalid file, and would run programs that a valid one
+        // names.
         fs::write(root.join(".git/config"), "[core\n").unwrap();
         assert_eq!(tracked_files(&root).unwrap(), HashSet::from([root.join("a.txt")]));
     }
 
     #[test]
-    fn the_environment_does_not_steer_git() {
+    fn git_variables_are_removed_from_environment() {
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND"] {
             assert!(is_dropped_variable(OsStr::new(name)), "{name}");
         }

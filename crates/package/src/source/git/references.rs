@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeMap, fs};
 
+use savoir_lint::words::nearest_several;
 use strsim::jaro_winkler;
 
 use super::{Commit, Repository};
 use crate::source::{GitSource, Reference, SourceError};
+
+/// Maximum number of references that an error lists.
+const MAX_SUGGESTIONS: usize = 5;
 
 /// Tags and branches, each with its commit.
 #[derive(Debug, Default)]
@@ -15,7 +19,7 @@ pub(super) struct References {
     tags: BTreeMap<String, Commit>,
 }
 
-/// A commit, what led to it, and the path that was left of the address.
+/// A commit, the reference to it, and the rest of the address, which is a path.
 type ResolvedReference = (Commit, Option<Reference>, Option<String>);
 
 impl References {
@@ -27,7 +31,7 @@ impl References {
             return Ok(Self::parse(&known));
         }
         let answer = repository.ask(&arguments, &[], "the list of references").await?;
-        // Without it, only what has no network later is harder to please.
+        // If it cannot be cached, only later offline use suffers.
         let _ = fs::write(repository.known_references(), &answer);
         Ok(Self::parse(&String::from_utf8_lossy(&answer)))
     }
@@ -36,7 +40,7 @@ impl References {
         let mut references = Self::default();
         for line in text.lines() {
             let Some((commit, name)) = line.split_once('\t') else { continue };
-            // Git shows references that it does not trust as leading to zero.
+            // Git lists broken references with an id of zeros.
             let is_broken = commit.bytes().all(|digit| digit == b'0');
             let Some(commit) = Commit::parse(commit).filter(|_| !is_broken) else { continue };
             if name == "HEAD" {
@@ -44,7 +48,7 @@ impl References {
             } else if let Some(branch) = name.strip_prefix("refs/heads/") {
                 references.branches.insert(branch.to_owned(), commit);
             } else if let Some(tag) = name.strip_prefix("refs/tags/") {
-                // A tag with a message is followed by the commit that it is for.
+                // An annotated tag is followed by a line with the commit that it points to.
                 let tag = tag.strip_suffix("^{}").unwrap_or(tag);
                 references.tags.insert(tag.to_owned(), commit);
             }
@@ -56,7 +60,8 @@ impl References {
         self.tags.get(name)
     }
 
-    /// The commit that a source means. Names with slashes are told from paths by trying.
+    /// Returns the commit of a source. Because references may contain slashes, every split into
+    /// reference and path is tried.
     pub(super) fn resolve(&self, source: &GitSource) -> Result<ResolvedReference, SourceError> {
         let Some(name) = source.reference.as_deref() else {
             let commit = self.head.clone().or_else(|| self.branches.values().next().cloned());
@@ -95,13 +100,18 @@ impl References {
 
     fn unknown(&self, source: &GitSource) -> SourceError {
         let reference = source.reference.clone().unwrap_or_default();
-        let names = self.tags.keys().chain(self.branches.keys());
-        let similar = similar(&reference, names);
+        let names: Vec<&str> =
+            self.tags.keys().chain(self.branches.keys()).map(String::as_str).collect();
+        let mut similar = nearest_several(&reference, names.iter().copied(), MAX_SUGGESTIONS);
+        if similar.is_empty() && names.len() <= MAX_SUGGESTIONS {
+            similar = names;
+        }
+        let similar = similar.into_iter().map(str::to_owned).collect();
         SourceError::NoReference { url: source.url.clone(), reference, similar }
     }
 }
 
-/// The three names that resemble one the most; if none does, the last three.
+/// Returns the three most similar names; if none is similar, the last three.
 pub(super) fn similar<'a>(
     wanted: &str,
     names: impl Iterator<Item = &'a String> + Clone,
@@ -153,5 +163,26 @@ mod tests {
         assert!(resolved(Some("2222222"), None).unwrap().starts_with("2 Some(Commit"));
         let unknown = resolved(Some("v11"), Some("a/b")).unwrap_err().to_string();
         assert!(unknown.ends_with("commit `v11`; it has `v1`"), "{unknown}");
+    }
+
+    #[test]
+    fn unknown_reference_lists_only_similar_ones() {
+        let line = |name: String| format!("{}\trefs/tags/{name}\n", "1".repeat(40));
+        let references =
+            References::parse(&(0..20).map(|n| line(format!("v1.{n}.0"))).collect::<String>());
+        let similar = |reference: &str| {
+            let source = GitSource {
+                url: GitUrl::parse("https://host.example/o/r").unwrap(),
+                reference: Some(reference.to_owned()),
+                path: None,
+            };
+            match references.resolve(&source) {
+                Err(SourceError::NoReference { similar, .. }) => similar,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(similar("v1.19.1")[0], "v1.19.0");
+        assert_eq!(similar("v1.19.1").len(), 5);
+        assert!(similar("production").is_empty());
     }
 }

@@ -512,7 +512,7 @@ struct ReadBatch<'d> {
     bytes: u64,
 }
 
-/// Files in parts of a bounded size. Those whose size is not known are left out.
+/// Splits files into batches of limited size. Files of unknown size are left out.
 fn read_batches<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<ReadBatch<'d>> {
     let mut parts = vec![ReadBatch::default()];
     for digest in digests {
@@ -528,7 +528,7 @@ fn read_batches<'d>(digests: &[&'d str], sizes: &HashMap<&str, u64>) -> Vec<Read
     parts
 }
 
-/// What files say about themselves, on all processors.
+/// Parses SKILL.md files on all processors.
 fn parse_summaries(blobs: &Blobs) -> Vec<(String, DeclaredSummary)> {
     let files: Vec<(&str, &[u8])> = blobs.iter().collect();
     parallel::map(files, |(digest, bytes)| (digest.to_owned(), DeclaredSummary::read(bytes)))
@@ -539,7 +539,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_git_did_not_return_is_an_error() {
+    fn missing_object_in_git_output_is_an_error() {
         let url = GitUrl::parse("https://example.com/skills.git").unwrap();
         let entry = TreeEntry { path: "pdf/SKILL.md", digest: "0123", kind: ObjectKind::File };
         let built = build(&vec![("SKILL.md".to_owned(), entry)], &Blobs::default(), &url);

@@ -19,12 +19,12 @@ const PROXIES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROX
 /// Whether a host is a proxy that the user set. Such a proxy may be in a private network, for
 /// example of a company.
 fn is_proxy(name: &str) -> bool {
-    let is_it = |variable: &&str| {
+    let names_host = |variable: &&str| {
         let value = std::env::var(*variable).unwrap_or_default();
         let url = if value.contains("://") { value } else { format!("http://{value}") };
         Url::parse(&url).is_ok_and(|url| url.host_str() == Some(name))
     };
-    PROXIES.iter().any(is_it)
+    PROXIES.iter().any(names_host)
 }
 
 /// The hosts that may be contacted next.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn public_hosts_do_not_lead_into_private_networks() {
+    fn public_host_cannot_refer_to_private_network() {
         let (public, private) = ("1.1.1.1:443".parse().ok(), "10.0.0.1:443".parse().ok());
         let first = Reach::Anywhere;
         assert_eq!(first.after(&url("https://1.1.1.1/"), public), Reach::Public);

@@ -36,7 +36,7 @@ fn revoking(key_id: &str) -> TrustStore {
     TrustStore::read(&path).unwrap()
 }
 
-/// The bundle of a skill, with its statement changed and not signed anew.
+/// Returns a bundle with a changed statement and the old signature.
 fn restated(bundle: &Value, edit: impl FnOnce(&mut Value)) -> Value {
     let mut bundle = bundle.clone();
     let payload = bundle["dsseEnvelope"]["payload"].as_str().unwrap();
@@ -60,7 +60,7 @@ fn model_signing_bundle_is_valid() {
         assert_eq!(code(&with(&tree, "more.md", "x"), &store), "file_additional", "{name}");
         assert_eq!(code(&without(&tree, "SKILL.md"), &store), "file_missing", "{name}");
         assert_eq!(verify(&tree, "other", VERSION, &store).unwrap_err().code(), "oms_subject");
-        // Files are compared even if nobody is trusted.
+        // Files are compared even if no key is trusted.
         assert_eq!(code(&other, &TrustStore::default()), "file_changed", "{name}");
         assert_eq!(judged(&tree, &TrustStore::default()).unwrap().tier, Tier::Experimental);
         let revoked = revoking(&store.keys()[0].key.key_id());
@@ -84,10 +84,10 @@ fn any_certificate_of_a_chain_can_be_revoked() {
 }
 
 #[test]
-fn a_chain_must_lead_to_the_root() {
+fn certificate_chain_must_lead_to_root() {
     let root = store(&data("root.pem"), Role::Amd);
     assert_eq!(judged(&bundled("chain.oms.sig"), &root).unwrap().tier, Tier::Verified);
-    // Without what is between, or below a root that did not sign it.
+    // Without the intermediate certificate, or with a root that did not sign the chain.
     let mut bundle: Value = serde_json::from_str(&data("chain.oms.sig")).unwrap();
     let chain = bundle["verificationMaterial"]["x509CertificateChain"]["certificates"]
         .as_array_mut()
@@ -100,7 +100,7 @@ fn a_chain_must_lead_to_the_root() {
     assert_eq!(attestation.signed.unwrap().role, None);
     let direct = store(&pem("CERTIFICATE", &between), Role::Amd);
     assert_eq!(judged(&tree, &direct).unwrap().tier, Tier::Verified, "trusted by itself");
-    // A chain that vouches for another key.
+    // A chain whose certificate is for another key.
     let key = own_key();
     let mut forged = sign(&golden(), NAME, VERSION, "", &key).unwrap();
     let material: Value = serde_json::from_str(&data("chain.oms.sig")).unwrap();
@@ -119,7 +119,7 @@ fn own_bundle_is_valid() {
     assert_eq!(verify(&tree, NAME, "1.3.0", &store).unwrap_err().code(), "oms_subject");
     assert!(format!("{key:?}").starts_with("BundleKey(\"oms:"));
 
-    // The record covers the bundle, and may hold it too.
+    // The record covers the bundle, and may contain it too.
     let record = super::super::sign(&tree, NAME, VERSION, "acme", &self::key(7));
     let record = countersign(&record, FurtherSignature::Oms(bundle.clone())).unwrap();
     let both = with(&tree, "signature.json", record);
@@ -157,7 +157,7 @@ fn model_signing_accepts_own_bundle() {
     assert!(!verified().status.success());
 }
 
-/// What is changed, how, and what is wrong then.
+/// A name, a change of the bundle, and the expected error.
 type Edit = (&'static str, fn(&mut Value), &'static str);
 
 #[test]
@@ -203,9 +203,9 @@ fn changed_statement_is_rejected() {
 }
 
 #[test]
-fn no_changed_byte_of_a_bundle_raises_the_tier() {
+fn changed_bundle_never_raises_tier() {
     let tree = golden();
-    // A chain takes long to check, so fewer of its bytes are tried.
+    // Checking a chain is slow, so fewer of its bytes are tried.
     for (name, key, step) in [("key.oms.sig", "key.pub.pem", 1), ("chain.oms.sig", "root.pem", 5)] {
         let (bytes, store) = (data(name).into_bytes(), store(&data(key), Role::Publisher));
         let good = judged(&bundled(name), &store).unwrap();
@@ -251,7 +251,7 @@ fn invalid_bundle_keys_are_rejected() {
 
 proptest::proptest! {
     #[test]
-    fn nothing_panics(bytes: Vec<u8>, text: String) {
+    fn arbitrary_input_does_not_panic(bytes: Vec<u8>, text: String) {
         let _ = valid_from(&bytes);
         let _ = PublicKey::parse(&text);
         for kind in [KeyKind::Ssh, KeyKind::Ecdsa, KeyKind::Certificate, KeyKind::OpenPgp] {
@@ -262,7 +262,7 @@ proptest::proptest! {
     }
 }
 
-/// A bundle of a skill with one more file, which the bundle says to ignore.
+/// Returns a skill with an additional file, and a bundle that ignores a path.
 fn ignoring(ignored: &str, path: &str) -> (Tree, TrustStore) {
     let key = own_key();
     let mut bundle = sign(&golden(), NAME, VERSION, "acme", &key).unwrap();
@@ -279,7 +279,7 @@ fn ignoring(ignored: &str, path: &str) -> (Tree, TrustStore) {
 }
 
 #[test]
-fn files_that_a_bundle_ignores_do_not_make_it_wrong() {
+fn ignored_files_do_not_invalidate_bundle() {
     for (ignored, path) in [(".gitignore", ".gitignore"), ("./docs/", "docs/.gitattributes")] {
         let (tree, store) = ignoring(ignored, path);
         let attestation = judged(&tree, &store).unwrap();
@@ -287,7 +287,7 @@ fn files_that_a_bundle_ignores_do_not_make_it_wrong() {
         assert_eq!(attestation.left_out, [path]);
         assert!(super::super::differences(&tree).unwrap().is_empty());
     }
-    // What a bundle does not name is still compared.
+    // Files that the bundle does not name are still compared.
     let (tree, store) = ignoring("docs", "docs-more/.gitignore");
     assert_eq!(code(&tree, &store), "file_additional");
     let (tree, store) = ignoring(".gitignore", ".gitignore");
@@ -295,7 +295,7 @@ fn files_that_a_bundle_ignores_do_not_make_it_wrong() {
 }
 
 #[test]
-fn a_bundle_that_leaves_out_what_agents_use_attests_nothing() {
+fn bundle_without_agent_files_attests_nothing() {
     for (ignored, path) in [("scripts", "scripts/run.sh"), ("README.md", "README.md")] {
         let (tree, store) = ignoring(ignored, path);
         let attestation = judged(&tree, &store).unwrap();
@@ -307,7 +307,7 @@ fn a_bundle_that_leaves_out_what_agents_use_attests_nothing() {
 }
 
 #[test]
-fn a_bundle_that_leaves_out_the_skill_itself_attests_nothing() {
+fn bundle_without_skill_md_attests_nothing() {
     let key = own_key();
     let mut bundle = sign(&without(&golden(), "SKILL.md"), NAME, VERSION, "acme", &key).unwrap();
     bundle = restated(&bundle, |statement| {

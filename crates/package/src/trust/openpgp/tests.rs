@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-/// Tests that need a program say so loudly when it is missing.
+/// Whether `gpgv` is installed; if not, prints that the test is skipped.
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 fn has_gpgv() -> bool {
     let there = Command::new("gpgv").arg("--version").output().is_ok();
@@ -97,8 +97,8 @@ fn any_changed_byte_is_rejected() {
     }
 }
 
-/// Whether a byte only helps to find the key, or to see early that a signature is wrong: such
-/// bytes are not signed, and what they say is not believed.
+/// Whether a byte is in an unsigned hint, which only helps to find the key or to detect a wrong
+/// signature early.
 fn is_unhashed(bytes: &[u8], n: usize) -> bool {
     let (_, body) = first_packet(bytes).unwrap();
     let start = bytes.len() - body.len();

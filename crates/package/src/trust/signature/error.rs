@@ -6,72 +6,71 @@ use thiserror::Error;
 
 use super::super::{oms::OmsError, openpgp::OpenPgpError, ssh::SshError};
 
-/// Why a signature is wrong. The skill must not be used then: somebody changed it, or the signature
-/// belongs to another.
+/// Why a signature is invalid. The skill must not be used then: it was changed after signing, or
+/// the signature belongs to another skill.
 #[derive(Debug, Error)]
 pub enum SignatureError {
-    /// It is no JSON.
+    /// The record is not valid JSON.
     #[error("{place} is not a JSON object: {why}; get the skill again, or sign it again")]
     Json { place: String, why: String },
-    /// Signed in a way that is not known.
+    /// The algorithm is not supported.
     #[error(
         "{place}: `algorithm` is {found}, expected `ed25519` or `detached`; sign the skill again"
     )]
     Algorithm { place: String, found: String },
-    /// Written in a way that is not known.
+    /// The format is not supported.
     #[error("{place}: `signature_version` is {found}, expected 1; a newer Savoir may know it")]
     Format { place: String, found: String },
-    /// It belongs to another skill.
+    /// It was made for another skill.
     #[error(
         "{place}: `name` is {found}, but the skill is `{expected}`; a signature does not pass from one skill to another"
     )]
     Name { place: String, found: String, expected: String },
-    /// It belongs to another version.
+    /// It was made for another version.
     #[error(
         "{place}: `version` is {found}, but the skill is {expected}; a signature does not pass from one version to another"
     )]
     Version { place: String, found: String, expected: String },
-    /// It does not say what was signed.
+    /// The list of signed files is missing or invalid.
     #[error("{place}: `files` {why}; sign the skill again")]
     Files { place: String, why: String },
-    /// A member is not what it should be.
+    /// A member is invalid.
     #[error("{place}: `{field}` {why}; get the skill again, or sign it again")]
     Field { place: String, field: &'static str, why: String },
-    /// The key is not the one that it claims.
+    /// The key id does not match the key.
     #[error("{place}: its key is said to be {claimed}, but it is {actual}; sign the skill again")]
     KeyId { place: String, claimed: String, actual: String },
-    /// The signature does not belong to what it is said to sign.
     #[error(
         "{place}: the `signature` of the key {key_id} does not hold; get the skill again from its publisher"
     )]
     Wrong { place: String, key_id: String },
-    /// A file was signed and is not there.
+    /// A signed file is missing.
     #[error("`{}` was signed in {place} and is not there; get the skill again", path.escape_debug())]
     Missing { place: String, path: String },
-    /// A file is there and was not signed.
+    /// A file was not signed.
     #[error("`{}` was not signed in {place}; remove it, or sign the skill again", path.escape_debug())]
     Additional { place: String, path: String },
-    /// A file is not what was signed.
+    /// A file differs from the signed one.
     #[error("`{}` is not what was signed in {place}; get the skill again, or sign it again", path.escape_debug())]
     Changed { place: String, path: String },
-    /// The key is believed no more.
+    /// The key was revoked.
     #[error(
         "{place}: the key {key_id} was revoked on {revoked_at}: {reason}; ask the publisher for a new signature"
     )]
     Revoked { place: String, key_id: String, revoked_at: String, reason: String },
-    /// A signature of OpenSSH is wrong.
+    /// An OpenSSH signature is invalid.
     #[error("{place}: {error}")]
     Ssh { place: String, error: SshError },
-    /// A bundle of model signing is wrong.
+    /// An OpenSSF model signing bundle is invalid.
     #[error("{place}: {error}")]
     Oms { place: String, error: OmsError },
-    /// A signature of OpenPGP is wrong, or cannot be checked.
+    /// An OpenPGP signature is invalid or cannot be checked.
     #[error("{place}: {error}")]
     OpenPgp { place: String, error: OpenPgpError },
 }
 
 impl SignatureError {
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Json { .. } => "signature_json",
@@ -95,8 +94,8 @@ impl SignatureError {
 }
 
 impl SignatureError {
-    /// Whether a record in one of these files is wrong, as opposed to a bundle or to a signature of
-    /// a format that Savoir may not know well enough.
+    /// Whether the error concerns a record in one of these files, and not a bundle or a signature
+    /// in a format that Savoir may not support completely.
     pub(super) fn is_of_record(&self, files: &[&str]) -> bool {
         let place = match self {
             Self::Algorithm { place, .. }
@@ -118,29 +117,29 @@ impl SignatureError {
         files.iter().any(|file| place.starts_with(file))
     }
 
-    /// Whether it is the program that checks signatures which failed: nothing is known then.
+    /// Whether the program that checks signatures failed, so that the result is unknown.
     pub fn is_undecided(&self) -> bool {
         let Self::OpenPgp { error, .. } = self else { return false };
         matches!(error, OpenPgpError::NoProgram | OpenPgpError::Io { .. })
     }
 }
 
-/// How the files that are there differ from those that were signed.
+/// A difference between the current and the signed files.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Difference {
-    /// One was signed and is not there.
+    /// A signed file is missing.
     #[error("`{}` was signed and is not there", .0.escape_debug())]
     Missing(String),
-    /// One is there and was not signed.
+    /// A file was not signed.
     #[error("`{}` was not signed", .0.escape_debug())]
     Additional(String),
-    /// One is not what was signed.
+    /// A file differs from the signed one.
     #[error("`{}` is not what was signed", .0.escape_debug())]
     Changed(String),
 }
 
 impl Difference {
-    /// The first one, if there is any.
+    /// Returns the first difference, if there is any.
     pub(in super::super) fn find(
         signed: &BTreeMap<String, String>,
         there: &BTreeMap<String, String>,
@@ -158,7 +157,7 @@ impl Difference {
         }
     }
 
-    /// All of them, sorted by path.
+    /// Returns all differences, sorted by path.
     pub(in super::super) fn all(
         signed: &BTreeMap<String, String>,
         there: &BTreeMap<String, String>,
@@ -173,7 +172,6 @@ impl Difference {
         paths.into_iter().filter_map(difference).collect()
     }
 
-    /// What happened to the file.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Missing(_) => "missing",
@@ -182,7 +180,6 @@ impl Difference {
         }
     }
 
-    /// The file.
     pub fn path(&self) -> &str {
         match self {
             Self::Missing(path) | Self::Additional(path) | Self::Changed(path) => path,

@@ -1,4 +1,4 @@
-//! The members of a record, one check each.
+//! Checks the members of a signature record.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{limits::MAX_SHOWN_BYTES, path::is_hidden};
 
-/// An object of a signature, with the place where it stands.
+/// A JSON object of a signature, with its position for errors.
 pub(super) struct Record<'a> {
     pub(super) members: Map<String, Value>,
     pub(super) place: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A text that is shown to people.
+    /// Returns a text that is shown to users.
     pub(super) fn line(&self, field: &'static str) -> Result<Option<&str>, SignatureError> {
         let line = self.optional(field)?.filter(|line| !line.is_empty());
         if line.is_some_and(|line| line.len() > MAX_SHOWN_BYTES || line.contains(is_hidden)) {
@@ -53,7 +53,7 @@ impl<'a> Record<'a> {
         Ok(line)
     }
 
-    /// What a member says, cut and without what cannot be seen.
+    /// Returns a member for an error message, shortened and without control characters.
     pub(super) fn shown(&self, field: &str) -> String {
         let value = self.members.get(field).map_or_else(|| "missing".to_owned(), Value::to_string);
         value.chars().filter(|c| !is_hidden(*c)).take(80).collect()
@@ -78,8 +78,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Refuses a record of another skill or of another version. A skill may have no version; the
-    /// record must have one.
+    /// Checks that the record was made for this skill and version. The skill may have no version;
+    /// the record must have one.
     pub(super) fn belongs_to(&self, name: &str, version: &str) -> Result<(), SignatureError> {
         let place = self.place.to_owned();
         let signed = self.members.get("name").and_then(Value::as_str);
@@ -122,7 +122,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The key whose signature the record has, if that holds.
+    /// Returns the key of the signature, if the signature is valid.
     pub(super) fn signer(&self, bytes: &[u8]) -> Result<PublicKey, SignatureError> {
         let public_key: [u8; 32] = self.base64("public_key")?;
         let signature: [u8; 64] = self.base64("signature")?;
@@ -139,7 +139,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Who says which key it was must not say another.
+/// Checks that a claimed key id matches the actual key.
 pub(super) fn claims(
     place: &str,
     claimed: Option<&str>,

@@ -10,25 +10,24 @@ use super::{
 };
 use crate::{Tree, limits::MAX_SIGNATURE_RECORD_BYTES};
 
-/// A signature that a skill brings. Whether it holds is for [`verify`](super::verify) to say.
+/// A signature in the files of a skill, not verified: see [`verify`](super::verify).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRecord {
-    /// How it was signed.
     pub kind: SignatureKind,
-    /// The key that it names, as far as it does.
+    /// The key that it names, if any.
     pub key_id: Option<String>,
-    /// The key itself in base64, where the signature has it.
+    /// The public key in base64, if the signature contains it.
     pub public_key: Option<String>,
-    /// Whose key it is, as the signature says.
+    /// The name of the key's owner, as the signature claims.
     pub publisher: Option<String>,
-    /// Where it stands: the file, and the place in it.
+    /// The file, and the position in it.
     pub place: String,
-    /// The signature as JSON, without the list of files, which the skill has. One that is too long is
-    /// named by its place and its digest.
+    /// The signature as JSON, without the list of files. If it is too long, its position and its
+    /// digest instead.
     pub text: String,
 }
 
-/// Every signature of a skill that is of a known kind, in the order in which they are checked.
+/// Returns all signatures of known kinds, in the order in which they are checked.
 pub fn records(tree: &Tree) -> Result<Vec<SignatureRecord>, SignatureError> {
     let mut found = Vec::new();
     if let Some(place) = file_name(tree)
@@ -57,7 +56,7 @@ pub fn records(tree: &Tree) -> Result<Vec<SignatureRecord>, SignatureError> {
     Ok(found)
 }
 
-/// The signatures of one record.
+/// Returns the signatures of one record.
 fn records_in(record: &Record<'_>) -> Result<Vec<SignatureRecord>, SignatureError> {
     let mut found: Vec<SignatureRecord> = own_signature(record)?.into_iter().collect();
     let further = record.members.get("signatures").and_then(Value::as_array);
@@ -67,7 +66,7 @@ fn records_in(record: &Record<'_>) -> Result<Vec<SignatureRecord>, SignatureErro
     Ok(found)
 }
 
-/// The signature of the record itself, if it has one.
+/// Returns the record's own signature, if it has one.
 fn own_signature(record: &Record<'_>) -> Result<Option<SignatureRecord>, SignatureError> {
     if record.algorithm()? != ED25519_NAME {
         return Ok(None);
@@ -84,7 +83,7 @@ fn own_signature(record: &Record<'_>) -> Result<Option<SignatureRecord>, Signatu
     }))
 }
 
-/// A signature of another program in a record.
+/// Returns a signature of another program in a record.
 fn further_signature(
     place: String,
     entry: &Value,

@@ -17,7 +17,7 @@ fn code(tree: &Tree, store: &TrustStore) -> &'static str {
     verify(tree, NAME, VERSION, store).unwrap_err().code()
 }
 
-/// The record, with a member changed.
+/// Returns the tree with a changed member in its record.
 fn edited(tree: &Tree, edit: impl FnOnce(&mut Value)) -> Tree {
     let mut record = serde_json::from_slice(&tree.get("signature.json").unwrap().bytes).unwrap();
     edit(&mut record);
@@ -74,7 +74,7 @@ fn record_matches_shipped_product() {
 }
 
 #[test]
-fn the_record_is_pinned() {
+fn signature_record_format_is_stable() {
     let record = String::from_utf8(sign(&golden(), NAME, VERSION, "acme", &key(7))).unwrap();
     assert_eq!(record, data("signature.json"));
     let bytes = signed_bytes(record.as_bytes()).unwrap();
@@ -82,7 +82,7 @@ fn the_record_is_pinned() {
 }
 
 #[test]
-fn no_skill_has_two_records() {
+fn second_record_file_is_rejected() {
     let mut tree = signed();
     assert_eq!(file_name(&tree), Some("signature.json"));
     assert_eq!(file_name(&golden()), None);
@@ -91,7 +91,7 @@ fn no_skill_has_two_records() {
 }
 
 #[test]
-fn each_failure_has_its_own_error() {
+fn each_invalid_record_has_its_own_error() {
     let (tree, store) = (signed(), believing(Role::Amd));
     for text in ["", "[]", "null", "{", "{\"name\":1,\"name\":1}"] {
         assert_eq!(code(&with(&tree, "signature.json", text), &store), "signature_json");
@@ -142,8 +142,8 @@ fn each_failure_has_its_own_error() {
 }
 
 #[test]
-fn wrong_record_of_an_unknown_key_is_refused_at_install() {
-    let nobody = TrustStore::default();
+fn wrong_record_of_unknown_key_is_rejected_at_install() {
+    let no_keys = TrustStore::default();
     let tree = signed();
     for (field, value, expected) in [
         ("algorithm", json!("rsa"), "signature_algorithm"),
@@ -153,35 +153,35 @@ fn wrong_record_of_an_unknown_key_is_refused_at_install() {
         ("signature", json!(STANDARD.encode([0; 64])), "signature_wrong"),
     ] {
         let wrong = edited(&tree, |record| record[field] = value.clone());
-        let error = attest_for_install(&wrong, NAME, VERSION, &nobody).unwrap_err();
+        let error = attest_for_install(&wrong, NAME, VERSION, &no_keys).unwrap_err();
         assert_eq!(error.code(), expected);
-        // Elsewhere it attests nothing, but the skill is not called unsigned.
-        let attestation = attest(&wrong, NAME, VERSION, &nobody).unwrap();
+        // Elsewhere it attests nothing, but the skill is not reported as unsigned.
+        let attestation = attest(&wrong, NAME, VERSION, &no_keys).unwrap();
         assert!(attestation.signed.is_none() && !attestation.unchecked.is_empty(), "{field}");
     }
     let changed = with(&tree, "SKILL.md", "x");
-    let error = attest_for_install(&changed, NAME, VERSION, &nobody).unwrap_err();
+    let error = attest_for_install(&changed, NAME, VERSION, &no_keys).unwrap_err();
     assert_eq!(error.code(), "file_changed");
     for other in ["{}", "not JSON", "{\"font\": \"Sans\", \"name\": \"Ada\"}"] {
         let other = with(&golden(), "signature.json", other);
-        let attestation = attest_for_install(&other, NAME, VERSION, &nobody).unwrap();
+        let attestation = attest_for_install(&other, NAME, VERSION, &no_keys).unwrap();
         assert_eq!(attestation, Attestation::default(), "a file that is not a record");
     }
-    assert!(attest_for_install(&tree, NAME, VERSION, &nobody).unwrap().signed.is_some());
+    assert!(attest_for_install(&tree, NAME, VERSION, &no_keys).unwrap().signed.is_some());
 }
 
 #[test]
-fn a_signature_of_another_skill_is_none() {
+fn signature_of_another_skill_is_rejected() {
     let other = with(&golden(), "SKILL.md", "---\nname: golden-skill\n---\n");
     let record = sign(&other, NAME, VERSION, "acme", &key(7));
     let mixed = with(&golden(), "signature.json", record);
     assert_eq!(code(&mixed, &believing(Role::Amd)), "file_changed");
-    // The list of files of one and the signature of the other.
+    // The list of files of one record and the signature of the other.
     let record = sign(&other, NAME, VERSION, "acme", &key(7));
     let record: Value = serde_json::from_slice(&record).unwrap();
     let mixed = edited(&signed(), |mine| mine["signature"] = record["signature"].clone());
     assert_eq!(code(&mixed, &believing(Role::Amd)), "signature_wrong");
-    // A key of one's own with the identifier of one that is trusted.
+    // Another key with the identifier of a trusted one.
     let record = sign(&golden(), NAME, VERSION, "acme", &key(8));
     let mut record: Value = serde_json::from_slice(&record).unwrap();
     record["key_id"] = key(7).key_id().into();
@@ -221,7 +221,7 @@ fn any_changed_byte_is_detected() {
 }
 
 #[test]
-fn signatures_of_openssh_count() {
+fn openssh_signatures_count() {
     for kind in ["ed25519", "ecdsa", "rsa"] {
         let key = PublicKey::parse(&data(&format!("{kind}.pub"))).unwrap();
         let sshsig = data(&format!("{kind}.sshsig"));
@@ -249,7 +249,7 @@ fn signatures_of_openssh_count() {
 }
 
 #[test]
-fn a_record_may_have_no_signature_of_its_own() {
+fn record_without_own_signature_is_valid() {
     let record = unsigned(&golden(), NAME, VERSION);
     let tree = with(&golden(), "signature.json", record.clone());
     assert_eq!(code(&tree, &TrustStore::default()), "signature_field", "nobody signed it");
@@ -259,7 +259,7 @@ fn a_record_may_have_no_signature_of_its_own() {
     let tree = with(&golden(), "signature.json", record);
     let store = [trusted(public, Role::Publisher)].into_iter().collect();
     assert_eq!(verify(&tree, NAME, VERSION, &store).unwrap().tier, Tier::Community);
-    // It says that there is none, so that nobody can take one away.
+    // The record states that it has no signature of its own, so that removing one is detected.
     let stripped = edited(&tree, |record| record["algorithm"] = "ed25519".into());
     assert_eq!(code(&stripped, &store), "signature_field");
 }
@@ -309,20 +309,20 @@ fn trusting(seeds: &[u8]) -> TrustStore {
 }
 
 #[test]
-fn signatures_of_a_registry_count_like_those_in_the_files() {
+fn registry_signatures_count_like_those_in_files() {
     let tree = golden();
     let record = sign(&tree, NAME, VERSION, "Ada", &key(1));
     let signed = attach(&tree, &[as_value(&record)]).unwrap();
     assert_eq!(signed.integrity(), tree.integrity());
     assert_eq!(signed.get("signature.json").unwrap().bytes, record, "the record as it was made");
     assert_eq!(verify(&signed, NAME, VERSION, &trusting(&[1])).unwrap().tier, Tier::Community);
-    let stranger = verify(&signed, NAME, VERSION, &TrustStore::default()).unwrap();
-    assert_eq!((stranger.tier, stranger.signed.unwrap().role), (Tier::Experimental, None));
+    let unknown = verify(&signed, NAME, VERSION, &TrustStore::default()).unwrap();
+    assert_eq!((unknown.tier, unknown.signed.unwrap().role), (Tier::Experimental, None));
     assert_eq!(attach(&tree, &[]).unwrap(), tree);
 }
 
 #[test]
-fn further_records_stand_beside_the_first() {
+fn further_records_are_added_to_the_first() {
     let own = with(&golden(), "signature.json", sign(&golden(), NAME, VERSION, "Ada", &key(1)));
     let auditor = as_value(&sign(&golden(), NAME, VERSION, "Audits", &key(2)));
     let bytes = signed_bytes(&unsigned(&golden(), NAME, VERSION)).unwrap();
@@ -334,7 +334,7 @@ fn further_records_stand_beside_the_first() {
     assert_eq!(attestation.signatures.len(), 3, "the same one counts once");
     assert_eq!(records(&all).unwrap().len(), 3);
     assert_eq!(attach(&all, &[ssh, auditor.clone()]).unwrap(), all);
-    // One that was made for other files is as wrong as one in the files.
+    // A signature of other files is an error, also if the registry provides it.
     let mut other = auditor.clone();
     other["version"] = "9.9.9".into();
     other["signature"] = "AA==".into();
@@ -348,7 +348,7 @@ fn further_records_stand_beside_the_first() {
         verify(&changed, NAME, VERSION, &trusting(&[2])).unwrap_err().code(),
         "file_changed"
     );
-    // A record inside of a record inside of a record is nothing that anybody makes.
+    // No program nests records twice.
     let mut nested = auditor.clone();
     nested["signatures"] = json!([{"type": "record", "record": auditor}]);
     let nested = attach(&own, &[nested]).unwrap();
@@ -357,7 +357,7 @@ fn further_records_stand_beside_the_first() {
 }
 
 #[test]
-fn a_version_that_a_file_does_not_have_is_not_compared() {
+fn missing_version_is_not_compared() {
     let signed = with(&golden(), "signature.json", sign(&golden(), NAME, "3.0.0", "Ada", &key(1)));
     assert_eq!(verify(&signed, NAME, "", &trusting(&[1])).unwrap().tier, Tier::Community);
     assert_eq!(
@@ -367,7 +367,7 @@ fn a_version_that_a_file_does_not_have_is_not_compared() {
 }
 
 #[test]
-fn a_record_without_name_or_version_is_refused() {
+fn record_without_name_or_version_is_rejected() {
     let code = |signed: (&str, &str), expected: (&str, &str)| {
         let record = sign(&golden(), signed.0, signed.1, "Ada", &key(1));
         let signed = with(&golden(), "signature.json", record);

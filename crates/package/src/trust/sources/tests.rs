@@ -30,7 +30,7 @@ fn owner_on_github_covers_its_repositories_in_every_spelling() {
 }
 
 #[test]
-fn look_alikes_are_not_covered() {
+fn similar_addresses_are_not_covered() {
     let owner = rule("github:anthropics");
     for address in [
         "https://github.com.evil.org/anthropics/skills",
@@ -64,7 +64,7 @@ fn look_alikes_are_not_covered() {
         "ssh://github.com/anthropics/skills",
         "ssh://git@github.com:2222/anthropics/skills",
         "https://gitlab.com/anthropics/skills",
-        // A host serves the commits of forks under the address of the original.
+        // Hosts serve commits of forks under the address of the original.
         "https://github.com/anthropics/skills?rev=0123456789abcdef0123456789abcdef01234567",
         "../github.com/anthropics/skills",
     ] {
@@ -153,7 +153,7 @@ fn invalid_rules_are_rejected() {
 }
 
 #[test]
-fn the_file_keeps_its_comments() {
+fn editing_sources_keeps_comments() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("deep").join(TrustedSources::FILE);
     assert_eq!(TrustedSources::read(&path).unwrap(), TrustedSources::default());
@@ -179,7 +179,7 @@ fn the_file_keeps_its_comments() {
 }
 
 #[test]
-fn mistakes_in_the_file_have_a_place() {
+fn errors_in_trusted_sources_have_position() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join(TrustedSources::FILE);
     for (text, end) in [

@@ -4,7 +4,7 @@ use super::*;
 
 const MESSAGE: &[u8] = b"{\"algorithm\":\"ed25519\"}";
 
-/// Tests that need a program say so loudly when it is missing.
+/// Whether OpenSSH is installed; if not, prints that the test is skipped.
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 fn has_openssh() -> bool {
     let there = Command::new("ssh-keygen").arg("-?").output().is_ok();
@@ -56,7 +56,7 @@ impl Made {
         String::from_utf8(keygen(&arguments, MESSAGE).stdout).unwrap()
     }
 
-    /// Whether OpenSSH believes a signature.
+    /// Whether OpenSSH accepts a signature.
     fn verify(&self, signature: &str, message: &[u8]) -> bool {
         fs::write(self.path("allowed"), format!("me {}", self.public())).unwrap();
         fs::write(self.path("sig"), signature).unwrap();
@@ -83,7 +83,7 @@ fn openssh_signature_is_valid() {
         assert!(String::from_utf8(listed.stdout).unwrap().contains(&key.key_id()));
         assert!(matches!(check(&signature, b"other"), Err(SshError::Wrong(_))), "{kind:?}");
         assert!(matches!(check(&made.sign("git"), MESSAGE), Err(SshError::Namespace(_))));
-        // Through the file as through the program.
+        // The key file and `ssh-keygen` make equivalent signatures.
         let again = sign(&made.path("id"), MESSAGE).unwrap();
         assert_eq!(check(&again, MESSAGE).unwrap(), key);
         assert!(made.verify(&again, MESSAGE), "{kind:?}");
@@ -105,7 +105,7 @@ fn own_ssh_signature_equals_openssh() {
 }
 
 #[test]
-fn a_key_with_a_passphrase_is_left_to_openssh() {
+fn key_with_passphrase_is_used_by_openssh() {
     if !has_openssh() {
         return;
     }
@@ -160,13 +160,13 @@ fn security_key_requires_touch() {
     push_string(&mut public, application);
     let made = |flags: u8| {
         let data = signed_data(b"sha512", &Sha512::digest(MESSAGE));
-        let mut told = Sha256::digest(application).to_vec();
-        told.push(flags);
-        told.extend(9_u32.to_be_bytes());
-        told.extend_from_slice(&Sha256::digest(&data));
+        let mut message = Sha256::digest(application).to_vec();
+        message.push(flags);
+        message.extend(9_u32.to_be_bytes());
+        message.extend_from_slice(&Sha256::digest(&data));
         let mut signature = Vec::new();
         push_string(&mut signature, SSH_TOKEN);
-        push_string(&mut signature, &key.sign(&told));
+        push_string(&mut signature, &key.sign(&message));
         signature.push(flags);
         signature.extend(9_u32.to_be_bytes());
         let mut blob = MAGIC.to_vec();
@@ -195,7 +195,7 @@ fn invalid_openssh_keys_are_rejected() {
 
 proptest::proptest! {
     #[test]
-    fn nothing_panics(mut bytes: Vec<u8>, text: String) {
+    fn arbitrary_input_does_not_panic(mut bytes: Vec<u8>, text: String) {
         let _ = check(&text, MESSAGE);
         let _ = plain_key(&text);
         let _ = fixed_ecdsa(&bytes);

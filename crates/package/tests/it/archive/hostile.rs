@@ -1,4 +1,4 @@
-//! The hostile zips of the shared data, made by its generator.
+//! Tests with the malicious zips of the shared test data.
 
 use std::{fs, process::Command, time::Instant};
 
@@ -13,12 +13,12 @@ const EXPECTED: [(&str, &str); 25] = [
     ("05_symlink_rel.zip", "link"),
     ("06_bomb_ratio.zip", "too_large"),
     ("07_bomb_overlap.zip", "zip_malformed"),
-    // An archive in an archive is a file like others.
+    // A nested archive is an ordinary file.
     ("08_nested_zip.zip", "ok"),
     ("09_many_entries.zip", "too_many_files"),
     ("10_dup_names.zip", "duplicate_entry"),
     ("11_case_collision.zip", "path_collision"),
-    // Letters that are not composed are refused even when nothing collides.
+    // Decomposed Unicode is rejected even without a collision.
     ("12_unicode_collision.zip", "path_characters"),
     ("13_local_central_mismatch.zip", "zip_confusion"),
     ("14_two_eocd.zip", "zip_confusion"),

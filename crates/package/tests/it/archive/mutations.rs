@@ -1,4 +1,4 @@
-//! A damaged archive is refused, or nothing that matters was damaged.
+//! Tests with damaged archives: each is rejected, or nothing relevant was damaged.
 
 use savoir_package::{Tree, archive};
 
@@ -7,7 +7,7 @@ use super::{
     tar::{gzipped, packed},
 };
 
-/// Numbers that look random, the same on every run.
+/// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// A small skill, so that damage often hits what matters.
+/// A small skill, so that damage often hits relevant bytes.
 fn small() -> Tree {
     let mut tree = Tree::default();
     tree.add("SKILL.md".into(), file("---\nname: demo\n---\n")).unwrap();
@@ -27,8 +27,8 @@ fn small() -> Tree {
     tree
 }
 
-/// Damages an archive in many ways, each of which is refused or leaves every path and byte as it was.
-/// Permissions are not protected by any sum.
+/// Damages an archive in many ways. Each is rejected, or keeps all paths and bytes; permissions
+/// have no checksum.
 fn damage(good: &[u8], times: usize) {
     let expected = archive::unpack(good).unwrap().digests();
     let check = |bytes: &[u8], how: &str| match archive::unpack(bytes) {
@@ -68,7 +68,7 @@ fn damaged_tars() {
 }
 
 #[test]
-fn zips_cut_off_anywhere() {
+fn truncated_zips_are_rejected() {
     let good = archive::pack("demo", &small()).unwrap();
     for end in 0..good.len() {
         assert!(archive::unpack(&good[..end]).is_err(), "{end}");
@@ -76,7 +76,7 @@ fn zips_cut_off_anywhere() {
 }
 
 #[test]
-fn tars_cut_off_anywhere() {
+fn truncated_tars_are_rejected() {
     let tar = packed(&small());
     let expected = archive::unpack(&tar).unwrap();
     let good = gzipped(&tar);

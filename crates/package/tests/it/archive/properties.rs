@@ -1,4 +1,4 @@
-//! Whatever a skill has, its package gives it back.
+//! Property tests: packed skills are unpacked unchanged.
 
 use std::io::Read as _;
 
@@ -17,7 +17,7 @@ fn any_file() -> impl Strategy<Value = File> {
     (bytes, any::<bool>()).prop_map(|(bytes, executable)| File { bytes, executable })
 }
 
-/// Files with paths that a skill can have; the others are left out.
+/// Files with random valid paths; invalid ones are left out.
 fn any_tree() -> impl Strategy<Value = Tree> {
     let path = prop_oneof!["[a-zA-Z0-9 ._/-]{1,40}", "\\PC{1,12}(/\\PC{1,12}){0,3}"];
     prop::collection::vec((path, any_file()), 0..6).prop_map(|files| {
@@ -41,7 +41,7 @@ proptest! {
         let bytes = archive::pack("demo", &tree).unwrap();
         prop_assert_eq!(&archive::pack("demo", &tree).unwrap(), &bytes);
         let whole = archive::unpack(&bytes).unwrap();
-        // Paths that lie one folder deeper in the package may be another skill's.
+        // A path one folder deeper may belong to a nested skill.
         let nested = tree.files().any(|(path, _)| path.to_lowercase().ends_with("/skill.md"));
         if !nested {
             let skills = archive::skills(whole.clone()).unwrap();
@@ -77,12 +77,12 @@ fn unzip_reads_packed_archive() {
 }
 
 #[test]
-fn a_package_is_always_the_same() {
+fn packing_is_deterministic() {
     let mut tree = Tree::default();
     tree.add("SKILL.md".into(), file("---\nname: x\n---\n")).unwrap();
     let bytes = archive::pack("x", &tree).unwrap();
     insta::assert_snapshot!(bytes.escape_ascii());
-    // Another way to deflate changes the digests of all packages.
+    // A change of the deflate implementation would change the digests of all packages.
     let digest = sha256_hex(&archive::pack("demo", &skill()).unwrap());
     insta::assert_snapshot!("digest_of_a_package", digest);
 }

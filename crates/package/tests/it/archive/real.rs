@@ -1,4 +1,4 @@
-//! Archives that other programs make are read.
+//! Tests with archives that other programs create.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use savoir_package::{Tree, archive};
 
 use super::skill;
 
-/// Makes archives with the libraries of Python, in all ways that they know.
+/// Creates archives with Python's libraries, in all supported formats.
 const PYTHON: &str = r"
 import io, os, sys, tarfile, zipfile
 
@@ -47,7 +47,7 @@ for name in ['USTAR', 'GNU', 'PAX']:
         archive.add('demo')
 ";
 
-/// The same with the programs of the system.
+/// Commands that create archives with system programs.
 const PROGRAMS: [(&str, &str); 12] = [
     ("zip", "zip -qr plain.zip demo"),
     ("zip", "zip -qrX -9 bare.zip demo"),
@@ -80,7 +80,7 @@ fn run(folder: &Path, program: &str, script: &str) -> bool {
     true
 }
 
-/// Reads every archive in a folder, and tells how many there were.
+/// Reads every archive in a folder; returns how many there were.
 fn check(folder: &Path) -> usize {
     let expected = Tree::read(&folder.join("demo")).unwrap();
     let mut read = 0;

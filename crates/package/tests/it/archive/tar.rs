@@ -1,4 +1,4 @@
-//! Tars that are made by hand.
+//! Tests with hand-made tar archives.
 
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ use tar::{Builder, EntryType, Header};
 
 use super::{skill, verdict};
 
-/// The files of a skill below `demo` as a tar.
+/// Packs the files of a skill below `demo` as a tar.
 pub(super) fn packed(tree: &Tree) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (path, file) in tree.files() {
@@ -30,7 +30,7 @@ pub(super) fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// One entry, with a name that no builder would accept.
+/// Returns one entry with a name that the tar library would reject.
 fn entry(kind: EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -43,7 +43,7 @@ fn entry(kind: EntryType, name: &[u8], content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A tar of entries behind a SKILL.md.
+/// Returns a tar of a SKILL.md and these entries.
 fn with(entries: &[Vec<u8>]) -> Vec<u8> {
     let skill = entry(EntryType::Regular, b"demo/SKILL.md", b"---\nname: demo\n---\n");
     [&skill[..], &entries.concat(), &[0; 1024]].concat()
@@ -163,7 +163,7 @@ fn large_tars() {
     let large = with(&[entry(EntryType::Regular, b"demo/x", &zeros[..4_000_000])]);
     assert_eq!(verdict(&large), "ok");
     assert_eq!(verdict(&gzipped(&large)), "too_large", "by its ratio");
-    // Zeros behind the end, or in what is skipped, are a bomb, too.
+    // Zeros after the end or in a skipped entry are a bomb, too.
     let bomb = with(&[entry(EntryType::Regular, b"__MACOSX/x", &vec![0; 40_000_000])]);
     assert_eq!(verdict(&gzipped(&bomb)), "too_large");
     let bomb = [with(&[]), vec![0; 40_000_000]].concat();

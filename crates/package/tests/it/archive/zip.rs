@@ -1,4 +1,4 @@
-//! Zips that are made or damaged by hand.
+//! Tests with hand-made and damaged zips.
 
 use std::io::{Cursor, Write as _};
 
@@ -15,7 +15,7 @@ const LOCAL: &[u8] = b"PK\x03\x04";
 const CENTRAL: &[u8] = b"PK\x01\x02";
 const END: &[u8] = b"PK\x05\x06";
 
-/// One file, which is deflated.
+/// Returns a valid zip with one deflated file.
 fn good() -> Vec<u8> {
     let mut tree = Tree::default();
     tree.add("SKILL.md".into(), file(&"text ".repeat(100))).unwrap();
@@ -26,7 +26,7 @@ fn place(bytes: &[u8], signature: &[u8]) -> usize {
     bytes.windows(4).position(|window| window == signature).unwrap()
 }
 
-/// A zip in which some bytes of records are others, at an offset from their signature.
+/// Returns a zip with changed bytes, each at an offset from the signature of a record.
 fn damaged(changes: &[(&[u8], usize, &[u8])]) -> Vec<u8> {
     let mut bytes = good();
     for (signature, offset, value) in changes {
@@ -36,7 +36,8 @@ fn damaged(changes: &[(&[u8], usize, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Inserts bytes before a record, or behind everything, and moves the directory in the end record.
+/// Inserts bytes before a record or at the end, and adjusts the directory position in the end
+/// record.
 fn inserted(mut bytes: Vec<u8>, at: usize, value: &[u8], longer: u8, later: u8) -> Vec<u8> {
     let end = place(&bytes, END);
     bytes[end + 12] += longer;
@@ -182,7 +183,7 @@ fn too_large_archive_is_rejected_unread() {
 }
 
 #[test]
-fn messages_name_the_entry_and_the_way_out() {
+fn archive_errors_name_entry_and_hint() {
     let name = "demo/\u{202e}\u{1b}[2J";
     let plain = SimpleFileOptions::default();
     let hidden = made(|zip| zip.start_file(name, plain).unwrap());

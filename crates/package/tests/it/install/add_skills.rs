@@ -1,4 +1,4 @@
-//! Skills come to agents.
+//! Tests of installing skills for agents.
 
 use std::fs;
 
@@ -15,10 +15,11 @@ use savoir_skill::convert::FieldOutcome;
 use super::test_project::{TestProject, asked, gaia, install, skill, with};
 
 #[test]
-fn two_agents_get_a_skill() {
+fn skill_is_installed_for_two_agents() {
     let project = TestProject::new();
-    let told = project.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["claude-code", "codex"]);
-    assert!(matches!(&told[..], [PlannedChange::New { name, agents, .. }]
+    let changes =
+        project.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["claude-code", "codex"]);
+    assert!(matches!(&changes[..], [PlannedChange::New { name, agents, .. }]
         if name == "pdf" && agents == &["claude-code", "codex"]));
     for folder in [".claude/skills/pdf", ".agents/skills/pdf"] {
         assert_eq!(Tree::read(&project.path(folder)).unwrap(), skill("pdf", "1.0.0", "Read.\n"));
@@ -48,25 +49,25 @@ fn reinstall_changes_nothing() {
 fn install_for_additional_agent() {
     let project = TestProject::new();
     project.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["claude-code"]);
-    let told = project.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["codex", "amp"]);
+    let changes = project.install(vec![skill("pdf", "1.0.0", "Read.\n")], &["codex", "amp"]);
     assert!(
-        matches!(&told[..], [PlannedChange::AgentsAdded { agents, .. }] if agents == &["amp", "codex"])
+        matches!(&changes[..], [PlannedChange::AgentsAdded { agents, .. }] if agents == &["amp", "codex"])
     );
     assert!(project.path(".agents/skills/pdf/SKILL.md").exists(), "both read this folder");
     assert_eq!(project.problems(), [""; 0]);
 }
 
 #[test]
-fn a_skill_that_an_agent_cannot_read_is_converted() {
+fn unreadable_dialect_is_converted() {
     let project = TestProject::new();
     let text = "---\nname: greet\ninputs:\n  - name: who\n    type: text\n\
                 ---\nSay hello to {{who}}.\n";
     let mut tree = Tree::default();
     tree.add("SKILL.md".into(), File { bytes: text.into(), executable: false }).unwrap();
     let tree = project.signed("greet", "1.0.0", &with(&tree, "notes.txt", "kept"));
-    let told = project.install(vec![tree.clone()], &["codex"]);
-    let Some(PlannedChange::Converted { agent, report, .. }) = told.last() else {
-        panic!("{told:?}")
+    let changes = project.install(vec![tree.clone()], &["codex"]);
+    let Some(PlannedChange::Converted { agent, report, .. }) = changes.last() else {
+        panic!("{changes:?}")
     };
     assert_eq!(*agent, "Codex");
     assert!(report.iter().any(|field| field.how == FieldOutcome::Approximated), "{report:?}");
@@ -88,8 +89,8 @@ fn a_skill_that_an_agent_cannot_read_is_converted() {
 fn readable_skill_is_not_converted() {
     let project = TestProject::new();
     let tree = project.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
-    let told = project.install(vec![tree.clone()], &["claude-code"]);
-    assert!(matches!(&told[..], [PlannedChange::New { .. }]), "{told:?}");
+    let changes = project.install(vec![tree.clone()], &["claude-code"]);
+    assert!(matches!(&changes[..], [PlannedChange::New { .. }]), "{changes:?}");
     assert_eq!(Tree::read(&project.path(".claude/skills/search")).unwrap(), tree);
     assert_eq!(project.problems(), [""; 0]);
 }
@@ -191,7 +192,7 @@ fn dependencies_are_installed() {
 }
 
 #[test]
-fn an_unsigned_dependency_is_asked_about() {
+fn unsigned_dependency_asks_a_question() {
     let project = TestProject::new();
     let top = project.signed("top", "1.0.0", &gaia("top", "1.0.0", &[], &["base"]));
     let base = gaia("base", "1.0.0", &[], &[]);
@@ -270,7 +271,7 @@ fn invalid_skills_are_not_checked() {
         "SKILL.md",
         text
     ))));
-    // Whoever is asked sees the description.
+    // The description is shown in the question before an install.
     let text = "---\nname: x\ndescription: \"safe\\e[2K\\rPermissions: none\"\n---\n# X\n";
     assert_eq!(check(with(&Tree::default(), "SKILL.md", text)), "control-character");
     let signed = project.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));

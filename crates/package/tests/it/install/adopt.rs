@@ -1,4 +1,4 @@
-//! Skills that others put there come under the lock as they lie there.
+//! Tests of adopting skills that other tools or users put into agent folders.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,7 +26,7 @@ use crate::source::repository::Repository;
 
 const BODY: &str = "One.\n\nTwo.\n\nThree.\n";
 
-/// A skill that somebody wrote into a folder of the project.
+/// Writes a skill into a folder of the project by hand.
 fn put(project: &TestProject, folder: &str, tree: &Tree) {
     test_project::put(&project.path(folder), tree);
 }
@@ -59,7 +59,7 @@ async fn plan(project: &TestProject, fetcher: Option<&Fetcher>) -> InstallPlan {
     project.skill_set().adopt(&found).unwrap()
 }
 
-/// Adopts everything, and sees to it that no folder of an agent changed.
+/// Adopts all skills, and checks that no agent folder changed.
 async fn adopt(project: &TestProject, fetcher: Option<&Fetcher>) -> Vec<PlannedChange> {
     let others = |project: &TestProject| -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let all = project.everything().into_iter();
@@ -67,9 +67,9 @@ async fn adopt(project: &TestProject, fetcher: Option<&Fetcher>) -> Vec<PlannedC
             .collect()
     };
     let before = others(project);
-    let told = project.apply(&plan(project, fetcher).await);
+    let changes = project.apply(&plan(project, fetcher).await);
     assert_eq!(others(project), before);
-    told
+    changes
 }
 
 fn lock(project: &TestProject) -> Lock {
@@ -80,7 +80,7 @@ fn source(project: &TestProject, name: &str) -> String {
     lock(project).skills[name].source.to_string()
 }
 
-/// The hash of the tool, for a skill of the test.
+/// Returns the hash that `npx skills` records for a skill.
 fn computed_hash(tree: &Tree) -> String {
     let mut bytes = Vec::new();
     for path in ["scripts/run.sh", "SKILL.md"] {
@@ -95,7 +95,7 @@ fn npx_ledger(project: &TestProject, record: &Value) {
     project.write("skills-lock.json", &ledger.to_string());
 }
 
-/// What `npx skills add` leaves: the folder, a link to it, and its ledger.
+/// Creates what `npx skills add` leaves: the folder, a link to it, and its ledger.
 fn npx(project: &TestProject, tree: &Tree, source: &str, kind: &str) {
     put(project, ".agents/skills/pdf", tree);
     fs::create_dir_all(project.path(".claude/skills")).unwrap();
@@ -117,11 +117,11 @@ fn commit(repository: &Repository, folder: &str, tree: &Tree) -> String {
 async fn hand_written_skill_is_adopted() {
     let project = TestProject::new();
     put(&project, ".claude/skills/pdf", &skill("pdf", "1.0.0", BODY));
-    let told = adopt(&project, None).await;
+    let changes = adopt(&project, None).await;
     assert!(
-        matches!(&told[..], [PlannedChange::Adopted { name, agents, .. }]
+        matches!(&changes[..], [PlannedChange::Adopted { name, agents, .. }]
         if name == "pdf" && agents == &["claude-code"]),
-        "{told:?}"
+        "{changes:?}"
     );
     assert_eq!(
         project.read("savoir.toml"),
@@ -190,7 +190,7 @@ async fn symlinked_copy_is_shared_by_agents() {
 }
 
 #[tokio::test]
-async fn removing_what_was_edited_leaves_the_links_too() {
+async fn removing_edited_folder_keeps_its_links() {
     let project = TestProject::new();
     npx(&project, &skill("pdf", "1.0.0", BODY), "gone", "local");
     adopt(&project, None).await;
@@ -225,7 +225,7 @@ async fn commit_is_found_in_history() {
 }
 
 #[tokio::test]
-async fn edits_are_merged_since_the_original_is_known() {
+async fn edits_of_known_original_are_merged() {
     let (project, repository) = (TestProject::new(), Repository::new());
     let tree = skill("pdf", "1.0.0", BODY);
     commit(&repository, "skills/pdf", &tree);
@@ -243,8 +243,11 @@ async fn edits_are_merged_since_the_original_is_known() {
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
     let mut newer = project.ready(new, FetchReason::Update);
     newer.source = lock(&project).skills["pdf"].source.clone();
-    let told = project.apply(&project.plan(&[newer], &[]).unwrap());
-    assert!(told.iter().any(|change| matches!(change, PlannedChange::Merged { .. })), "{told:?}");
+    let changes = project.apply(&project.plan(&[newer], &[]).unwrap());
+    assert!(
+        changes.iter().any(|change| matches!(change, PlannedChange::Merged { .. })),
+        "{changes:?}"
+    );
     assert!(project.read(".agents/skills/pdf/SKILL.md").ends_with("Uno.\n\nTwo.\n\nDrei.\n"));
 }
 
@@ -268,7 +271,7 @@ async fn offline_adoption_uses_local_folder() {
 }
 
 #[tokio::test]
-async fn edits_of_an_unknown_original_are_never_overwritten() {
+async fn edits_of_unknown_original_are_not_overwritten() {
     let (project, repository) = (TestProject::new(), Repository::new());
     let tree = skill("pdf", "1.0.0", BODY);
     repository.write("README.md", "it was never here");
@@ -324,13 +327,13 @@ async fn clawhub_skill_is_adopted() {
     let origin = json!({"version": 1, "registry": "https://clawhub.example", "slug": "pdf",
         "installedVersion": "1.2.0", "installedAt": 1});
     project.write("skills/pdf/.clawhub/origin.json", &origin.to_string());
-    let told = adopt(&project, None).await;
+    let changes = adopt(&project, None).await;
     assert!(
-        matches!(&told[..], [PlannedChange::Adopted { version, agents, .. }]
+        matches!(&changes[..], [PlannedChange::Adopted { version, agents, .. }]
         if version.to_string() == "1.2.0" && agents == &["openclaw"]),
-        "{told:?}"
+        "{changes:?}"
     );
-    assert!(told[0].to_string().contains("it came from ClawHub"), "{}", told[0]);
+    assert!(changes[0].to_string().contains("it came from ClawHub"), "{}", changes[0]);
     assert_eq!(source(&project, "pdf"), "adopted+./skills/pdf#clawhub:pdf@1.2.0");
     assert_eq!(project.problems(), [""; 0]);
     let found = super::updates::look(&project, &fetcher(&project)).await;
@@ -381,10 +384,10 @@ async fn unadoptable_skills_do_not_block_others() {
     fs::create_dir(project.path(".claude/skills/repo/.git")).unwrap();
     put(&project, ".claude/skills/inner", &skill("inner", "1.0.0", BODY));
     symlink("SKILL.md", project.path(".claude/skills/inner/link.md")).unwrap();
-    let told = adopt(&project, None).await;
+    let changes = adopt(&project, None).await;
     let mut skipped = BTreeMap::new();
     let mut adopted = Vec::new();
-    for change in &told {
+    for change in &changes {
         match change {
             PlannedChange::Skipped { folder, why } => {
                 let folder = folder.strip_prefix(project.path("")).unwrap();
@@ -399,12 +402,12 @@ async fn unadoptable_skills_do_not_block_others() {
         [
             (".claude/skills/broken", "broken"),
             (".claude/skills/empty", "broken"),
-            (".claude/skills/inner", "strange"),
+            (".claude/skills/inner", "unsupported"),
             (".claude/skills/known", "locked"),
             (".claude/skills/other-name", "name"),
-            (".claude/skills/repo", "strange"),
+            (".claude/skills/repo", "unsupported"),
             (".claude/skills/two", "differs"),
-            (".cursor/skills/far", "elsewhere"),
+            (".cursor/skills/far", "other-folder"),
             (".roo/skills/known", "taken"),
             (".roo/skills/two", "differs"),
             ("work/linked", "link"),
@@ -429,8 +432,8 @@ async fn ledger_claims_are_checked() {
     ] {
         let project = TestProject::new();
         npx(&project, &tree, source, kind);
-        let told = adopt(&project, Some(&fetcher(&project))).await;
-        assert!(matches!(&told[..], [PlannedChange::Adopted { .. }]), "{source}: {told:?}");
+        let changes = adopt(&project, Some(&fetcher(&project))).await;
+        assert!(matches!(&changes[..], [PlannedChange::Adopted { .. }]), "{source}: {changes:?}");
         let written = project.read("savoir.lock") + &project.read("savoir.toml");
         assert!(!written.contains("secret") && !written.contains("ext::"), "{written}");
         assert_eq!(project.problems(), [""; 0], "{source}");
@@ -456,8 +459,8 @@ async fn a_forged_signature_is_not_adopted() {
         ),
     );
     put(&project, ".claude/skills/ok", &project.signed("ok", "1.0.0", &skill("ok", "1.0.0", BODY)));
-    let told = adopt(&project, None).await;
-    let codes: Vec<&str> = told
+    let changes = adopt(&project, None).await;
+    let codes: Vec<&str> = changes
         .iter()
         .map(|change| match change {
             PlannedChange::Skipped { why, .. } => why.code(),
@@ -470,7 +473,7 @@ async fn a_forged_signature_is_not_adopted() {
 }
 
 #[tokio::test]
-async fn agents_that_the_project_names_come_first() {
+async fn adoption_prefers_agents_of_the_project() {
     let project = TestProject::new();
     project.write("savoir.toml", "[agents]\nuse = [\"codex\", \"amp\"]\n");
     put(&project, ".agents/skills/pdf", &skill("pdf", "1.0.0", BODY));
@@ -480,7 +483,7 @@ async fn agents_that_the_project_names_come_first() {
 }
 
 #[tokio::test]
-async fn a_skill_that_is_scanned_as_it_lies_there() {
+async fn adoption_scans_current_files() {
     let (project, repository) = (TestProject::new(), Repository::new());
     let tree = skill("pdf", "1.0.0", BODY);
     commit(&repository, "skills/pdf", &tree);
@@ -534,18 +537,18 @@ async fn manifest_requirement_wins_over_adoption() {
     let asked = "[skills]\npdf = { path = \"./source\" }\n";
     project.write("savoir.toml", asked);
     put(&project, ".claude/skills/other", &skill("other", "1.0.0", BODY));
-    let told = adopt(&project, None).await;
+    let changes = adopt(&project, None).await;
     assert!(
-        matches!(&told[..], [PlannedChange::Skipped { why, .. }, PlannedChange::Adopted { name, .. }]
-        if why.code() == "asked" && name == "other"),
-        "{told:?}"
+        matches!(&changes[..], [PlannedChange::Skipped { why, .. }, PlannedChange::Adopted { name, .. }]
+        if why.code() == "other-source" && name == "other"),
+        "{changes:?}"
     );
     assert!(project.read("savoir.toml").starts_with("[skills]\n"));
     assert!(project.read("savoir.toml").contains("pdf = { path = \"./source\" }\n"));
 }
 
 #[tokio::test]
-async fn agents_can_be_chosen_but_not_against_the_folder() {
+async fn chosen_agents_must_read_the_folder() {
     let project = TestProject::new();
     put(&project, ".agents/skills/pdf", &skill("pdf", "1.0.0", BODY));
     let mut found = look(&project, &project.skill_set(), None).await;
@@ -553,7 +556,7 @@ async fn agents_can_be_chosen_but_not_against_the_folder() {
     let plan = project.skill_set().adopt(&found).unwrap();
     assert!(plan.is_empty());
     assert!(
-        matches!(plan.changes(), [PlannedChange::Skipped { why, .. }] if why.code() == "elsewhere")
+        matches!(plan.changes(), [PlannedChange::Skipped { why, .. }] if why.code() == "not-agent-folder")
     );
     found[0].agents = vec![Agent::by_id("codex").unwrap()];
     project.apply(&project.skill_set().adopt(&found).unwrap());

@@ -1,4 +1,5 @@
-//! A program dies in the middle, two hundred times: what it leaves is whole, or is mended.
+//! Kills a program two hundred times during a change: the project is always complete, or can be
+//! repaired.
 
 use std::{
     collections::BTreeMap,
@@ -20,41 +21,41 @@ use super::test_project::{TestProject, asked, install, skill};
 
 const PLACE: &str = "SAVOIR_TEST_DEAD";
 const FIRST: &str = "SAVOIR_TEST_FIRST";
-const DEATHS: u64 = 200;
+const KILLS: u64 = 200;
 const AGENTS: [&str; 4] = ["claude-code", "codex", "continue", "gaia"];
 const GAIA: &str = ".gaia/skills/skill-lock.json";
 
 #[test]
 fn killed_process_leaves_recoverable_state() {
-    let mended: u64 = thread::scope(|scope| {
+    let repaired: u64 = thread::scope(|scope| {
         let two = [0, 1].map(|side| scope.spawn(move || run_and_kill(side)));
-        two.map(|deaths| deaths.join().unwrap()).iter().sum()
+        two.map(|runs| runs.join().unwrap()).iter().sum()
     });
-    eprintln!("note: {mended} of {DEATHS} deaths left something to recover");
-    assert!(mended > DEATHS / 20, "nobody died in the middle");
+    eprintln!("note: {repaired} of {KILLS} kills left an incomplete change");
+    assert!(repaired > KILLS / 20, "no process was killed during a change");
 }
 
-/// Half of the deaths, on one of two benches; gives how many left something to recover.
+/// Runs half of the kills in one of two projects; returns how many left an incomplete change.
 fn run_and_kill(side: u64) -> u64 {
     let project = TestProject::new();
     project.write(GAIA, r#"{"version": 1, "skills": {"theirs": {"version": "3.1.0"}}}"#);
-    let (mut mended, mut seed) = (0, 88_172_645_463_325_252 + side);
-    // On a busy machine everything takes longer, and so must waiting for the middle of it.
+    let (mut repaired, mut seed) = (0, 88_172_645_463_325_252 + side);
+    // Measure how long a change takes on this machine, to kill it in the middle.
     let begun = Instant::now();
     project.install(vec![skill("a", "0.1.0", ""), skill("b", "0.1.0", "")], &AGENTS);
     let longest = u64::try_from(begun.elapsed().as_micros()).unwrap().max(60_000);
-    for death in 0..DEATHS / 2 {
+    for round in 0..KILLS / 2 {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        kill_one(&project, death, Duration::from_micros(seed % longest));
+        kill_one(&project, round, Duration::from_micros(seed % longest));
         let problems = project.problems();
         if !problems.is_empty() || project.sync_plan().is_err() {
-            mended += 1;
+            repaired += 1;
             recover(&project);
         }
-        assert_eq!(project.problems(), [""; 0], "after death {death}, which left {problems:?}");
-        assert_eq!(in_gaia(&project), in_lock(&project), "after death {death}");
+        assert_eq!(project.problems(), [""; 0], "after kill {round}, which left {problems:?}");
+        assert_eq!(in_gaia(&project), in_lock(&project), "after kill {round}");
     }
     recover(&project);
     project.install(vec![skill("a", "9.0.0", ""), skill("b", "9.0.0", "")], &AGENTS);
@@ -65,10 +66,10 @@ fn run_and_kill(side: u64) -> u64 {
     }
     assert_eq!(fs::read_dir(project.path(".gaia/skills")).unwrap().count(), 3, "and the lock");
     assert_eq!(in_gaia(&project), in_lock(&project));
-    mended
+    repaired
 }
 
-/// Names and versions in the lock of GAIA, of which one is not ours.
+/// Returns names and versions in the lock of GAIA, including an entry of another program.
 fn in_gaia(project: &TestProject) -> BTreeMap<String, String> {
     let lock = GaiaLock::read(&project.path(GAIA)).unwrap();
     lock.skills.into_iter().map(|(name, skill)| (name, skill.version)).collect()
@@ -80,7 +81,7 @@ fn in_lock(project: &TestProject) -> BTreeMap<String, String> {
     versions.map(|(name, version)| (name, version.to_string())).chain([theirs]).collect()
 }
 
-/// Starts a program that changes the shelf, and kills it a moment after it began to.
+/// Starts a process that changes the skill set, and kills it a moment later.
 fn kill_one(project: &TestProject, first: u64, moment: Duration) {
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "install::crash_recovery::child", "--nocapture"])
@@ -99,7 +100,7 @@ fn kill_one(project: &TestProject, first: u64, moment: Duration) {
     assert_eq!(lines.find(|line| line.contains("panicked")), None);
 }
 
-/// What `savoir sync` does.
+/// Recovers and repairs like `savoir sync`.
 fn recover(project: &TestProject) {
     project.skill_set().recover(&|| ()).unwrap();
     project.apply(&project.sync(UserEdits::Keep));
@@ -134,7 +135,7 @@ fn child() {
             1 => skill_set.install(&new, &install(&AGENTS)),
             2 => {
                 let gone = tempfile::tempdir_in(project.data()).unwrap();
-                // It may not be there.
+                // The folder may not exist.
                 let _ = fs::rename(project.path(".agents"), gone.path().join("agents"));
                 project.sync_plan()
             }
@@ -148,7 +149,7 @@ fn child() {
 fn apply(skill_set: &SkillSet, plan: Result<InstallPlan, InstallFailure>) {
     let plan = match plan {
         Ok(plan) if plan.is_empty() => return,
-        // Somebody else has done it, or undone it.
+        // Another process has installed or removed the skill.
         Err(
             InstallFailure::NotInstalled(_)
             | InstallFailure::NothingToUndo(_)

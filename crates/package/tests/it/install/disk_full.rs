@@ -1,4 +1,4 @@
-//! A disk without room: the error says where, and nothing has changed.
+//! Tests of a full disk: the error names the path, and nothing changes.
 
 use std::{env, process::Command};
 
@@ -16,10 +16,10 @@ const VARIABLE: &str = "SAVOIR_TEST_FULL";
 fn full_disk_leaves_project_unchanged() {
     let project = TestProject::new();
     project.install(vec![skill("a", "1.0.0", "A\n")], &["claude-code", "codex"]);
-    // The store has the large one already, so that there is only no room for it elsewhere.
+    // The store already has the large skill, so that only the other folders lack space.
     project.skill_set().store().put(&large()).unwrap();
     let before = project.everything();
-    // No file may have more than so many blocks of 512 or 1024 bytes.
+    // Limits the size of files to this many blocks of 512 or 1024 bytes.
     for (blocks, place) in [("0", "/data/"), ("1", "/data/"), ("64", "/.claude/skills/z/z.bin: ")] {
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let output = Command::new("sh")
@@ -38,7 +38,7 @@ fn full_disk_leaves_project_unchanged() {
     }
 }
 
-/// A skill with a file for which there is no room.
+/// A skill with a file that is larger than the limit.
 fn large() -> Tree {
     with(&skill("z", "1.0.0", "Z\n"), "z.bin", vec![1; 100_000])
 }
@@ -63,7 +63,7 @@ fn child() {
 fn unwritable_folder_leaves_project_unchanged() {
     let project = TestProject::new();
     project.install(vec![skill("a", "1.0.0", "A\n")], &["claude-code"]);
-    // A file where the folder of the second agent would be.
+    // A file where the folder of the second agent should be.
     project.write(".agents", "in the way");
     let before = project.everything();
     let ready = [project.ready(skill("a", "1.1.0", "A\n"), asked())];

@@ -1,4 +1,5 @@
-//! The lock of GAIA follows ours, and is never ours alone.
+//! Tests that `skill-lock.json` of GAIA follows `savoir.lock`, and that GAIA's own entries are
+//! kept.
 
 use std::{fs, path::PathBuf};
 
@@ -14,7 +15,7 @@ use super::test_project::{TestProject, asked, gaia, install, skill};
 
 const LOCK: &str = ".gaia/skills/skill-lock.json";
 
-/// What somebody else's GAIA wrote: keys that nobody knows, and not as we would write it.
+/// A lock that GAIA wrote, with unknown keys and other formatting.
 const FOREIGN: &str = r#"{"schema_version": 1, "later": [1], "skills":
   {"theirs": {"version": "3.1.0", "installed_at": "2026-01-01T00:00:00Z", "stars": 5}}}"#;
 
@@ -64,7 +65,7 @@ fn gaia_lock_entry_describes_installed_files() {
     assert_eq!(names(&project), ["finder", "helper"], "what it needs is there, too");
 }
 
-/// A time as the format has it, to the second and in UTC.
+/// A timestamp in the format of the lock.
 mod jiff_time {
     pub(super) struct Time;
 
@@ -148,7 +149,7 @@ fn order_of_permissions_does_not_change_the_gaia_lock() {
     assert_eq!(project.read(LOCK), text);
 }
 
-/// GAIA does not wait for us: it may write between a plan and its change, and after the change.
+/// GAIA may write its lock between planning and applying, and after applying.
 #[test]
 fn concurrent_gaia_lock_changes_are_kept() {
     let project = TestProject::new();

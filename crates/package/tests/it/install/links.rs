@@ -1,4 +1,4 @@
-//! A project cannot lead Savoir out of itself.
+//! Tests that symlinks in a project cannot lead out of it.
 
 use std::{fs, os::unix::fs::symlink};
 

@@ -1,4 +1,4 @@
-//! A lock without `savoir.toml` is all there is: what it has stays.
+//! Tests of a lock without `savoir.toml`: its skills stay installed.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use savoir_package::{
 
 use super::test_project::{TestProject, asked, gaia, skill};
 
-/// A project with three skills, one of which another needs, and without `savoir.toml`.
+/// A project without `savoir.toml` with three skills, one of which another one needs.
 fn project() -> TestProject {
     let project = TestProject::new();
     let signed = |name: &str, needs: &[&str]| {
@@ -27,7 +27,7 @@ fn names(project: &TestProject) -> Vec<String> {
     project.skill_set().state().unwrap().lock.skills.into_keys().collect()
 }
 
-/// What `savoir.toml` asks for.
+/// Returns the requirements in `savoir.toml`.
 fn wanted(project: &TestProject) -> Vec<String> {
     let manifest = Manifest::read(&project.path("savoir.toml")).unwrap().unwrap();
     manifest.skills.into_keys().collect()
@@ -36,14 +36,14 @@ fn wanted(project: &TestProject) -> Vec<String> {
 #[test]
 fn install_without_manifest_keeps_locked_skills() {
     let project = project();
-    let told = project.install(vec![skill("tea", "1.0.0", "Boil it.\n")], &["claude-code"]);
+    let changes = project.install(vec![skill("tea", "1.0.0", "Boil it.\n")], &["claude-code"]);
     let removes = |change: &PlannedChange| matches!(change, PlannedChange::Removed { .. });
-    assert!(!told.iter().any(removes), "{told:?}");
+    assert!(!changes.iter().any(removes), "{changes:?}");
     assert_eq!(names(&project), ["base", "pdf", "tea", "top"]);
     assert_eq!(wanted(&project), ["pdf", "tea", "top"], "what others need is theirs to ask for");
     assert_eq!(project.skill_set().state().unwrap().lock_mismatches(), []);
     assert_eq!(project.problems(), [""; 0]);
-    // The next one removes nothing, either.
+    // The next install does not remove any skill either.
     project.install(vec![skill("ink", "1.0.0", "Write.\n")], &["claude-code"]);
     assert_eq!(names(&project), ["base", "ink", "pdf", "tea", "top"]);
 }
@@ -62,7 +62,7 @@ fn derived_manifest_matches_lock() {
     project.apply(&skill_set.remove(&["pdf".to_owned()], UserEdits::Keep).unwrap());
     assert_eq!(names(&project), ["base", "top"]);
     assert_eq!(wanted(&project), ["top"]);
-    // What is not in it is not there.
+    // A skill that is not in the lock is not installed.
     let error = skill_set.remove(&["pdf".to_owned()], UserEdits::Keep).unwrap_err();
     assert_eq!(error.code(), "not_installed");
 }

@@ -1,4 +1,4 @@
-//! What a skill leaves behind that somebody else took out of the lock.
+//! Tests of folders whose skill another user removed from the lock.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -10,7 +10,7 @@ use super::test_project::{TestProject, asked, gaia, install, put, skill};
 
 const BODY: &str = "One.\n\nTwo.\n\nThree.\n";
 
-/// A project with two skills, of which somebody took one out.
+/// A project with two skills, one of which was removed from the lock.
 fn pulled() -> TestProject {
     let project = TestProject::new();
     project.install(vec![skill("keep", "1.0.0", BODY)], &["claude-code", "codex"]);
@@ -77,7 +77,7 @@ fn merged_edits_count_as_edits() {
 #[test]
 fn foreign_folder_is_not_an_orphan() {
     let project = TestProject::new();
-    // The same files were there already, so that nothing was written.
+    // The same files existed before, so nothing was written.
     put(&project.path(".agents/skills/pdf"), &skill("pdf", "1.0.0", BODY));
     project.install(vec![skill("pdf", "1.0.0", BODY)], &["codex"]);
     project.write("savoir.toml", "");
@@ -112,7 +112,7 @@ fn required_skill_is_not_an_orphan() {
 }
 
 #[test]
-fn an_orphan_is_known_in_the_dialect_of_its_agent() {
+fn orphan_in_converted_dialect_is_recognized() {
     let project = TestProject::new();
     let tree = project.signed("search", "1.0.0", &gaia("search", "1.0.0", &[], &[]));
     project.install(vec![tree], &["claude-code"]);
@@ -123,7 +123,7 @@ fn an_orphan_is_known_in_the_dialect_of_its_agent() {
 }
 
 #[test]
-fn a_store_that_lost_it_still_knows_what_was_not_converted() {
+fn unconverted_orphan_is_recognized_without_store() {
     let project = pulled();
     fs::remove_dir_all(project.data().join("store")).unwrap();
     project.apply(&project.sync(UserEdits::Keep));
@@ -131,7 +131,7 @@ fn a_store_that_lost_it_still_knows_what_was_not_converted() {
 }
 
 #[test]
-fn a_parent_that_became_a_link_protects_others() {
+fn orphan_behind_replaced_parent_is_kept() {
     let project = pulled();
     fs::create_dir(project.home("others")).unwrap();
     fs::rename(project.path(".claude/skills"), project.home("others/skills")).unwrap();
@@ -146,7 +146,7 @@ fn a_parent_that_became_a_link_protects_others() {
 }
 
 #[test]
-fn an_index_that_is_damaged_removes_nothing() {
+fn damaged_index_removes_no_orphans() {
     let project = pulled();
     let folder = project.data().join("installed");
     let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -164,7 +164,7 @@ fn an_index_that_is_damaged_removes_nothing() {
 }
 
 #[test]
-fn a_skill_that_calls_itself_otherwise() {
+fn skill_with_another_name_is_rejected() {
     let project = TestProject::new();
     project.write("savoir.toml", "[skills]\nwrong = { path = \"./source\" }\n");
     let before = project.everything();

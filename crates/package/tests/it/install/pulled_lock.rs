@@ -1,4 +1,4 @@
-//! A lock that somebody else brought, such as `git pull`.
+//! Tests of a lock that was changed by another user, for example by `git pull`.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::test_project::{TestProject, skill};
 const BODY: &str = "One.\n\nTwo.\n\nThree.\n";
 const FILE: &str = ".agents/skills/pdf/SKILL.md";
 
-/// A project in which 1.0.0 lies, and whose lock is that of 1.1.0.
+/// A project with version 1.0.0 in its folders and 1.1.0 in its lock.
 fn pulled() -> TestProject {
     let project = TestProject::new();
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
@@ -37,12 +37,15 @@ fn installed_files_are_not_edits() {
 fn edits_are_compared_with_last_installed() {
     let project = pulled();
     project.write(FILE, &project.read(FILE).replace("Three.", "Drei."));
-    let told = project.apply(&project.sync(UserEdits::Keep));
-    assert!(told.iter().any(|change| matches!(change, PlannedChange::Merged { .. })), "{told:?}");
+    let changes = project.apply(&project.sync(UserEdits::Keep));
+    assert!(
+        changes.iter().any(|change| matches!(change, PlannedChange::Merged { .. })),
+        "{changes:?}"
+    );
     let text = project.read(FILE);
     assert!(text.contains("Uno.") && text.contains("Drei.") && !text.contains("One."), "{text}");
-    let told = project.sync(UserEdits::Keep);
-    assert!(matches!(told.changes(), [PlannedChange::EditsLeft(_)]), "{told:?}");
+    let plan = project.sync(UserEdits::Keep);
+    assert!(matches!(plan.changes(), [PlannedChange::EditsLeft(_)]), "{plan:?}");
 }
 
 #[test]

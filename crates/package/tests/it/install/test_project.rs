@@ -1,4 +1,4 @@
-//! A project and a user of a test, and skills for them.
+//! A temporary project with a user, and skills for it.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use savoir_package::{
     trust::{Role, SigningKey, TrustStore, TrustedKey, sign},
 };
 
-/// A project, a home and the data of a user.
+/// A project, the user's home folder and the user's data folder.
 pub(crate) struct TestProject {
     place: PathBuf,
     _temporary: Option<tempfile::TempDir>,
@@ -30,7 +30,7 @@ impl TestProject {
         Self { _temporary: Some(temporary), ..Self::at(&place) }
     }
 
-    /// In a folder that another program looks after.
+    /// Uses a folder that the caller manages.
     pub(crate) fn at(place: &Path) -> Self {
         for folder in ["project", "home"] {
             fs::create_dir_all(place.join(folder)).unwrap();
@@ -52,7 +52,7 @@ impl TestProject {
         self.place.join("data")
     }
 
-    /// A path in the project.
+    /// Returns a path in the project.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.place.join("project").join(path)
     }
@@ -71,14 +71,14 @@ impl TestProject {
         fs::write(path, text).unwrap();
     }
 
-    /// Every file of the project with its bytes, and every folder.
+    /// Returns every file of the project with its bytes, and every folder.
     pub(crate) fn everything(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut found = BTreeMap::new();
         walk(&self.place.join("project"), &mut found);
         found
     }
 
-    /// The keys that are trusted: the key of the test.
+    /// Trusts the key of the test.
     pub(crate) fn trust(&self) -> TrustStore {
         let path = self.place.join("trusted-keys.json");
         let key = self.key.public_key();
@@ -88,7 +88,7 @@ impl TestProject {
         TrustStore::read(&path).unwrap()
     }
 
-    /// A skill with a trusted signature.
+    /// Returns a skill with a trusted signature.
     pub(crate) fn signed(&self, name: &str, version: &str, tree: &Tree) -> Tree {
         let record = sign(tree, name, version, "acme", &self.key);
         with(tree, "signature.json", record)
@@ -108,7 +108,7 @@ impl TestProject {
         self.skill_set().install(ready, &install(agents))
     }
 
-    /// Installs skills that somebody asked for; gives what was told.
+    /// Installs skills as requested by the user; returns the reported changes.
     pub(crate) fn install(&self, trees: Vec<Tree>, agents: &[&str]) -> Vec<PlannedChange> {
         let ready: Vec<CheckedSkill> =
             trees.into_iter().map(|tree| self.ready(tree, asked())).collect();
@@ -128,7 +128,7 @@ impl TestProject {
         self.skill_set().sync(UserEdits::Keep, &mut |_, _| Err("there is no network".into()))
     }
 
-    /// What is wrong, in words.
+    /// Returns the verification problems as text.
     pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.skill_set().verify(&self.trust()).unwrap();
         let root = format!("{}/", self.path("").display()).replace("//", "/");
@@ -157,7 +157,7 @@ pub(crate) fn install(agents: &[&str]) -> InstallOptions {
     InstallOptions { agents, ..InstallOptions::default() }
 }
 
-/// A skill of the base format.
+/// Creates a skill in the base format.
 pub(crate) fn skill(name: &str, version: &str, body: &str) -> Tree {
     let text = format!(
         "---\nname: {name}\ndescription: Does {name}. Use in tests.\nmetadata:\n  version: \
@@ -169,7 +169,7 @@ pub(crate) fn skill(name: &str, version: &str, body: &str) -> Tree {
     tree
 }
 
-/// A skill of GAIA with further permissions, and skills that it needs.
+/// Creates a GAIA skill with permissions and dependencies.
 pub(crate) fn gaia(name: &str, version: &str, permissions: &[&str], needs: &[&str]) -> Tree {
     let permissions = [&["network:read:example.com"], permissions].concat().join(", ");
     let needs: Vec<String> = needs.iter().map(|need| format!("{{name: {need}}}")).collect();
@@ -187,7 +187,7 @@ pub(crate) fn gaia(name: &str, version: &str, permissions: &[&str], needs: &[&st
     tree
 }
 
-/// Writes a skill where nothing is, as a person does.
+/// Writes a skill into a new folder by hand.
 pub(crate) fn put(folder: &Path, tree: &Tree) {
     fs::create_dir_all(folder.parent().unwrap()).unwrap();
     tree.write(folder).unwrap();
@@ -198,7 +198,7 @@ fn add(tree: &mut Tree, path: &str, bytes: Vec<u8>) {
     tree.add(path.to_owned(), File { bytes, executable }).unwrap();
 }
 
-/// A tree with another file, or with one that is not what it was.
+/// Returns a tree with a file added or replaced.
 pub(crate) fn with(tree: &Tree, path: &str, bytes: impl Into<Vec<u8>>) -> Tree {
     let mut changed = Tree::default();
     for (other, file) in tree.files().filter(|(other, _)| *other != path) {

@@ -1,4 +1,4 @@
-//! Changes are taken back.
+//! Tests of undo.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -80,9 +80,12 @@ fn untracked_files_survive_removal() {
     assert_eq!((project.read(mine), project.read(nested)), ("mine".into(), "mine".into()));
     project.apply(&project.skill_set().undo(UserEdits::Keep).unwrap());
     assert_eq!(project.everything(), before);
-    let told =
+    let changes =
         project.apply(&project.skill_set().remove(&["a".to_owned()], UserEdits::Keep).unwrap());
-    assert!(told.iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))), "{told:?}");
+    assert!(
+        changes.iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))),
+        "{changes:?}"
+    );
     assert_eq!((project.read(mine), project.read(nested)), ("mine".into(), "mine".into()));
     assert!(!project.path(".claude/skills/a/SKILL.md").exists());
     assert!(!project.path(".claude/skills/a/scripts/__pycache__").exists(), "a cache goes");

@@ -1,4 +1,4 @@
-//! Skills are updated, removed and put right.
+//! Tests of updating, removing and repairing skills.
 
 use std::{fs, thread};
 
@@ -22,12 +22,12 @@ fn edits_are_merged_with_update() {
     project.write(".claude/skills/pdf/notes.md", "mine\n");
     let new = skill("pdf", "1.1.0", &BODY.replace("One.", "Uno."));
     let ready = [project.ready(new.clone(), FetchReason::Update)];
-    let told = project.apply(&project.plan(&ready, &[]).unwrap());
-    assert!(matches!(&told[0], PlannedChange::Updated { from, to, .. }
+    let changes = project.apply(&project.plan(&ready, &[]).unwrap());
+    assert!(matches!(&changes[0], PlannedChange::Updated { from, to, .. }
         if from.to_string() == "1.0.0" && to.to_string() == "1.1.0"));
     assert!(
-        matches!(&told[1..], [PlannedChange::Merged { file, .. }] if file == "SKILL.md"),
-        "{told:?}"
+        matches!(&changes[1..], [PlannedChange::Merged { file, .. }] if file == "SKILL.md"),
+        "{changes:?}"
     );
     assert!(project.read(FILE).ends_with("Uno.\n\nTwo.\n\nDrei.\n"));
     assert_eq!(project.read(".claude/skills/pdf/notes.md"), "mine\n");
@@ -50,11 +50,11 @@ fn conflicting_edits_are_marked() {
     project.write(FILE, &project.read(FILE).replace("Two.", "Zwei."));
     let before = project.everything();
     let new = skill("pdf", "2.0.0", &BODY.replace("Two.", "Dos."));
-    let told =
+    let changes =
         project.apply(&project.plan(&[project.ready(new, FetchReason::Update)], &[]).unwrap());
     assert!(
-        told.iter().any(|change| matches!(change, PlannedChange::Conflict { places: 1, .. })),
-        "{told:?}"
+        changes.iter().any(|change| matches!(change, PlannedChange::Conflict { places: 1, .. })),
+        "{changes:?}"
     );
     let text = project.read(FILE);
     assert!(text.contains("<<<<<<< yours\nZwei.\n=======\nDos.\n>>>>>>> 2.0.0\n"), "{text}");
@@ -67,8 +67,8 @@ fn reinstalling_same_version_keeps_edits() {
     let project = TestProject::new();
     project.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code"]);
     project.write(FILE, &project.read(FILE).replace("Two.", "Zwei."));
-    let told = project.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code"]);
-    assert!(matches!(&told[..], [PlannedChange::EditsLeft(_)]), "{told:?}");
+    let changes = project.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code"]);
+    assert!(matches!(&changes[..], [PlannedChange::EditsLeft(_)]), "{changes:?}");
     assert!(project.read(FILE).contains("Zwei."));
 }
 
@@ -103,14 +103,14 @@ fn remove_keeps_needed_dependencies() {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         project.apply(&project.skill_set().remove(&names, UserEdits::Keep).unwrap())
     };
-    let told = remove(&["base"]);
+    let changes = remove(&["base"]);
     assert!(
-        matches!(&told[..], [PlannedChange::StillNeeded { by, .. }] if by == &["top"]),
-        "{told:?}"
+        matches!(&changes[..], [PlannedChange::StillNeeded { by, .. }] if by == &["top"]),
+        "{changes:?}"
     );
     assert!(project.path(".agents/skills/base").exists());
-    let told = remove(&["top"]);
-    assert_eq!(told.len(), 2, "and what only it needed: {told:?}");
+    let changes = remove(&["top"]);
+    assert_eq!(changes.len(), 2, "and what only it needed: {changes:?}");
     assert!(!project.path(".agents/skills/base").exists());
     assert!(!project.path(".agents/skills/top").exists());
     assert!(Lock::read(&project.path("savoir.lock")).unwrap().skills.is_empty());
@@ -124,8 +124,11 @@ fn remove_keeps_edited_folder() {
     project.install(vec![skill("pdf", "1.0.0", BODY)], &["claude-code", "codex"]);
     project.write(FILE, "mine");
     let plan = project.skill_set().remove(&["pdf".to_owned()], UserEdits::Keep).unwrap();
-    let told = project.apply(&plan);
-    assert!(told.iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))), "{told:?}");
+    let changes = project.apply(&plan);
+    assert!(
+        changes.iter().any(|change| matches!(change, PlannedChange::EditsLeft(_))),
+        "{changes:?}"
+    );
     assert_eq!(project.read(FILE), "mine");
     assert!(!project.path(".agents/skills/pdf").exists());
 }
@@ -230,7 +233,7 @@ fn concurrent_installs_are_serialized() {
 fn later_signature_is_installed() {
     let project = TestProject::new();
     let plain = gaia("search", "1.0.0", &[], &[]);
-    // In its own dialect nothing is converted, so that signatures lie beside it.
+    // In its own dialect the skill is not converted, so its signatures are installed with it.
     let plain = with(
         &plain,
         "SKILL.md",
@@ -248,8 +251,11 @@ fn unrelated_folders_are_not_touched() {
     project.install(vec![skill("a", "1.0.0", BODY)], &["codex"]);
     fs::remove_dir_all(project.data().join("store")).unwrap();
     fs::remove_dir_all(project.path(".agents")).unwrap();
-    let told = project.install(vec![skill("b", "1.0.0", BODY)], &["codex"]);
-    assert!(matches!(&told[..], [PlannedChange::New { name, .. }] if name == "b"), "{told:?}");
+    let changes = project.install(vec![skill("b", "1.0.0", BODY)], &["codex"]);
+    assert!(
+        matches!(&changes[..], [PlannedChange::New { name, .. }] if name == "b"),
+        "{changes:?}"
+    );
     assert!(!project.path(".agents/skills/a").exists());
     assert_eq!(project.problems().len(), 2, "sync puts it right");
 }

@@ -1,4 +1,4 @@
-//! Whether there is something newer.
+//! Tests of the update check.
 
 use std::{
     collections::BTreeMap,
@@ -107,7 +107,7 @@ async fn update_check_asks_each_repository_once() {
     let Availability::Newer { place: PinnedSource::Git(place), .. } = &found["b"] else { panic!() };
     assert_eq!((place.commit.as_str(), place.path.as_str()), (commit.as_str(), "skills/b"));
 
-    // What a cache has lost is compared by its files.
+    // If the cache lost the repository, the files are compared.
     fs::remove_dir_all(project.data().join("cache")).unwrap();
     assert_eq!(newer(&look(&project, &fetcher).await).len(), 1);
 }
@@ -264,7 +264,7 @@ impl Ranged for str {
 }
 
 #[tokio::test]
-async fn a_skill_that_moved_vanished_or_was_renamed() {
+async fn moved_missing_or_renamed_skill_is_reported() {
     let (project, repository) = (TestProject::new(), Repository::new());
     for name in ["a", "b", "c"] {
         write(&repository, &format!("skills/{name}"), &skill(name, "1.0.0", ""));
@@ -297,7 +297,7 @@ async fn a_skill_that_moved_vanished_or_was_renamed() {
 }
 
 #[tokio::test]
-async fn a_repository_that_is_one_skill() {
+async fn update_check_of_single_skill_repository() {
     let (project, repository) = (TestProject::new(), Repository::new());
     let text = String::from_utf8(skill("pdf", "1.0.0", "").get("SKILL.md").unwrap().bytes.clone())
         .unwrap();

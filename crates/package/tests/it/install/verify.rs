@@ -1,4 +1,4 @@
-//! What is not what the lock says is named.
+//! Tests that `verify` names all differences from the lock.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn a_forged_signature_is_named() {
     assert_eq!(problems[0].fault.code(), "signature");
 }
 
-/// The lock with one line changed, and one added behind it.
+/// Edits the lock: replaces one line, and adds another after it.
 fn edit(project: &TestProject, from: &str, to: &str) {
     let lock = project.read("savoir.lock");
     assert!(lock.contains(from), "{lock}");
@@ -90,7 +90,7 @@ fn verify_uses_key_not_signer_name() {
     project.install(vec![tree], &["codex"]);
     edit(&project, "signer = \"acme\"", "signer = \"Acme Tools\"");
     assert_eq!(project.problems(), [""; 0]);
-    // Whoever takes the key out of a lock is held to the name.
+    // If the key is removed from the lock, the signer is compared by name.
     let lock = project.read("savoir.lock");
     let signature = lock.lines().find(|line| line.starts_with("signature = ")).unwrap();
     edit(&project, &format!("{signature}\n"), "");
@@ -110,7 +110,7 @@ fn locked_tier_is_not_trusted() {
         plan.added_capabilities().iter().map(|growth| growth.capability.to_string()).collect()
     };
     assert_eq!(grown(&project), ["filesystem:write"]);
-    // What it was put into an agent as tells the same.
+    // The files in the folder of another agent can be compared as well.
     fs::remove_dir_all(project.data().join("store")).unwrap();
     fs::remove_dir_all(project.path(".agents/skills/search")).unwrap();
     gaia("search", "1.0.0", &[], &[]).write(&project.path(".agents/skills/search")).unwrap();

@@ -1,4 +1,4 @@
-//! The power fails: what counts is in which order the disk gets to know things.
+//! Tests the order of syncs and renames, which matters if the power fails.
 
 use std::{
     env, fs,
@@ -16,8 +16,8 @@ const PLACE: &str = "SAVOIR_TEST_POWER";
 const COUNT: &str = "SAVOIR_TEST_POWER_COUNT";
 const CALLS: &str = "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2";
 
-/// What a program that installs some skills asks of the system, in order; nothing, with a loud line,
-/// where nobody can watch it.
+/// Returns the system calls of a program that installs skills; `None` with a note if they cannot be
+/// traced.
 fn calls(count: usize) -> Option<Vec<String>> {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
         #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
@@ -42,13 +42,13 @@ fn calls(count: usize) -> Option<Vec<String>> {
     Some(fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect())
 }
 
-/// Where calls are that have all these parts.
+/// Returns the positions of calls that contain all these texts.
 fn places(calls: &[String], parts: &[&str]) -> Vec<usize> {
     let has = |call: &String| parts.iter().all(|part| call.contains(part));
     (0..calls.len()).filter(|at| has(&calls[*at])).collect()
 }
 
-/// What holds for every number of skills: gives where the record was opened.
+/// Checks the order that is required for any number of skills; returns where the record was opened.
 fn check_order(calls: &[String], count: usize) -> usize {
     let open = places(calls, &["rename", ".open\""])[0];
     let known = places(calls, &["fsync(", "/data/undo>"])[0];
@@ -65,7 +65,7 @@ fn check_order(calls: &[String], count: usize) -> usize {
 }
 
 #[test]
-fn a_few_files_are_on_the_disk_before_they_are_in_their_place() {
+fn few_files_are_synced_before_rename() {
     let Some(calls) = calls(1) else { return };
     let open = check_order(&calls, 1);
     assert_eq!(places(&calls, &["syncfs("]), [0; 0], "others do not have to be waited for");
@@ -76,7 +76,7 @@ fn a_few_files_are_on_the_disk_before_they_are_in_their_place() {
 }
 
 #[test]
-fn many_files_are_on_the_disk_before_they_are_in_their_place() {
+fn many_files_are_synced_before_rename() {
     let Some(calls) = calls(40) else { return };
     let open = check_order(&calls, 40);
     let settled = places(&calls, &["syncfs("]);

@@ -1,4 +1,4 @@
-//! Nothing that a skill says becomes code or leaves its folder.
+//! Tests that texts of a skill cannot inject code, and that its files cannot leave its folder.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -47,7 +47,7 @@ const TEXTS: [&str; 12] = [
     "# -*- coding: utf-7 -*- +AGEAYg-",
 ];
 
-/// Migrates a skill in which everything is one text.
+/// Migrates a skill in which all texts are this text.
 fn with_text(place: &TestFolder, text: &str) -> savoir_package::migrate::MigrationReport {
     let fields = json!({
         "name": "demo", "description": "Shows.", "claw_version": text, "version": text,
@@ -71,7 +71,8 @@ fn skill_text_is_escaped_in_generated_code() {
     for text in TEXTS {
         let report = with_text(&place, text);
         if !report.migrated {
-            // Only what YAML cannot carry, or what names no package, stands in the way.
+            // The only accepted errors are texts that YAML cannot represent or that are not package
+            // names.
             assert!(
                 ["unreadable", "handler_path", "invalid_result"].contains(&codes(&report)[0]),
                 "{text:?}: {report:#?}"
@@ -101,7 +102,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_gives_a_module_with_two_tools(text in any::<String>()) {
+    fn arbitrary_text_gives_valid_module(text in any::<String>()) {
         let place = TestFolder::new();
         let report = with_text(&place, &text);
         if report.migrated {

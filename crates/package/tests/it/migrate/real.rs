@@ -1,4 +1,4 @@
-//! Skills as people publish them.
+//! Tests with real published skills.
 
 use std::{
     collections::BTreeMap,
@@ -15,15 +15,15 @@ use savoir_skill::{
 
 use crate::shared::shared;
 
-/// Everything that may stand in the way of a real skill.
+/// The accepted reasons why a real skill is not migrated.
 const BLOCKERS: [&str; 9] = [
     "no_frontmatter", "no_name", "no_description", "long_description", "unreadable", "name_taken",
     "other_dialect", "already_gaia",
-    // Some bring the settings of an agent along, which is refused for every skill.
+    // Some skills contain settings of an agent, which are not allowed in any skill.
     "forbidden_path",
 ];
 
-/// The skills of the corpus, by its list.
+/// Returns the skills of the corpus by its list.
 fn skills() -> Vec<PathBuf> {
     let Some(corpus) = shared("corpus") else { return Vec::new() };
     let list = fs::read_to_string(corpus.join("expected.jsonl")).unwrap();
@@ -45,7 +45,7 @@ fn count<'a>(reports: impl Iterator<Item = &'a MigrationReport>) -> BTreeMap<&'a
     counts
 }
 
-/// Whether a file has what OpenClaw's files have.
+/// Whether a file has the metadata of OpenClaw.
 fn is_claw(file: &PathBuf) -> bool {
     let Ok(source) = Source::from_bytes(fs::read(file).unwrap()) else { return false };
     let found = read(source, None).detection;
@@ -53,7 +53,7 @@ fn is_claw(file: &PathBuf) -> bool {
 }
 
 #[test]
-fn real_skills_migrate_or_say_why_not() {
+fn real_skills_migrate_or_have_known_blockers() {
     let files = skills();
     let place = tempfile::tempdir().unwrap();
     let output = place.path().join("out");
@@ -79,7 +79,7 @@ fn real_skills_migrate_or_say_why_not() {
     }
 }
 
-/// The rules for GAIA have nothing against a result.
+/// Checks that the GAIA rules find no error in a result.
 fn valid(folder: &Path, report: &MigrationReport) {
     let source = Source::from_bytes(fs::read(folder.join("SKILL.md")).unwrap()).unwrap();
     let files = Folder::open(folder).unwrap();

@@ -1,4 +1,4 @@
-//! What a registry with a program behind it can do.
+//! Tests of the registry API.
 
 use savoir_package::{
     registry::{

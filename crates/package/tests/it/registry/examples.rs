@@ -1,4 +1,4 @@
-//! The skills of this repository, published, found and installed.
+//! Tests that publish, find and install the example skills of this repository.
 
 use std::{fs, path::Path};
 
@@ -12,7 +12,7 @@ use savoir_package::{
 use super::{client, gathered, name, registries, site::Site, take, versions};
 use crate::install::test_project::{TestProject, gaia, skill};
 
-/// Publishes every example that has a version and a name for a registry.
+/// Publishes every example with a version and a valid registry name.
 fn publish_examples(site: &Site) -> Vec<String> {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut published = Vec::new();
@@ -45,7 +45,7 @@ async fn examples_are_installed_from_files() {
     let source = state.lock.skills[&published[0]].source.to_string();
     assert_eq!(source, format!("registry+{}", site.address()));
     assert!(project.read("savoir.toml").contains(&format!("{} = \"*\"", published[0])));
-    // Once more: nothing changes, and nothing but the index is asked for.
+    // Installing again changes nothing, and requests only the index.
     site.seen();
     let again = gathered(&project, &all, &[], Update::All).await.unwrap();
     assert!(again.arrivals.is_empty());
@@ -77,7 +77,7 @@ async fn cached_skills_install_offline() {
 }
 
 #[tokio::test]
-async fn locked_skills_are_fetched_again_from_where_they_came() {
+async fn locked_skills_are_fetched_from_their_registry() {
     let (project, site) = (TestProject::new(), Site::start().await);
     let one = skill("notes", "1.0.0", "One.");
     site.publish("acme/notes", &one);
@@ -85,14 +85,14 @@ async fn locked_skills_are_fetched_again_from_where_they_came() {
     take(&project, &gathered(&project, &all, &["acme/notes"], Update::Nothing).await.unwrap());
     let locked = project.skill_set().state().unwrap().lock.skills["notes"].clone();
     assert_eq!(locked.source.to_string(), format!("registry+{}#acme/notes", site.address()));
-    // A clone on another machine, with another cache, and other registries.
+    // A clone on another machine, with another cache and other registries.
     let other = TestProject::new();
     let elsewhere = registries(&other, Vec::new());
     assert_eq!(elsewhere.fetch_locked("notes", &locked).await.unwrap(), one);
-    // Withdrawn versions stay where they are locked.
+    // Yanked versions can still be fetched for a lock.
     site.edit("acme/notes", |line| line.yanked = true);
     assert!(elsewhere.fetch_locked("notes", &locked).await.is_ok());
-    // Files that differ are not taken, even if the whole registry says so.
+    // Different files are rejected, even if the index was changed to match them.
     fs::remove_file(site.path("index/v1/no/acme/notes")).unwrap();
     site.publish("acme/notes", &skill("notes", "1.0.0", "Two."));
     let error = elsewhere.fetch_locked("notes", &locked).await.unwrap_err();
@@ -122,7 +122,7 @@ async fn skill_of_other_source_may_depend_on_registry_skills() {
     }
     project.apply(&project.plan(&ready, &["claude-code"]).unwrap());
     assert_eq!(versions(&project), ["base 1.1.0", "mine 0.1.0"]);
-    // No registry is asked about a skill that comes from a folder.
+    // No registry is asked about a skill from a folder.
     site.publish("mine", &skill("mine", "9.0.0", "Not mine."));
     site.seen();
     let found = gathered(&project, &all, &[], Update::All).await.unwrap();

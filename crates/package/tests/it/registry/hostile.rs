@@ -1,4 +1,4 @@
-//! Registries that mean harm.
+//! Tests with malicious registries.
 
 use std::{
     sync::{Arc, Mutex},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::install::test_project::{gaia, skill, with};
 
-/// The error with which a skill is refused whose bytes or whose line are not right.
+/// Returns the error for a skill whose bytes or index line were changed.
 async fn refused(tree: &Tree, change: impl FnOnce(&mut IndexLine, &mut Vec<u8>)) -> String {
     let (place, server) = (TempDir::new().unwrap(), registry(false).await);
     let (mut line, mut bytes) = packed("notes", tree);
@@ -34,7 +34,7 @@ async fn refused(tree: &Tree, change: impl FnOnce(&mut IndexLine, &mut Vec<u8>))
     serve(&server, &at, ResponseTemplate::new(200).set_body_bytes(bytes)).await;
     let client = client(place.path(), &address(&server));
     let error = client.download(&line).await.unwrap_err();
-    // What was refused is not kept.
+    // Rejected archives are not cached.
     assert!(client.download(&line).await.is_err());
     format!("{}: {error}", error.code())
 }
@@ -64,7 +64,7 @@ async fn skill_differing_from_index_is_rejected() {
     let tree = skill("notes", "1.0.0", "Text.");
     let error = refused(&tree, |line, _| line.version = semver::Version::new(9, 0, 0)).await;
     assert!(error.contains("the index says 9.0.0, its files say 1.0.0"), "{error}");
-    // Otherwise it could bring in what nobody looked at when versions were chosen.
+    // Otherwise a skill could bring dependencies that the resolver did not see.
     let tree = gaia("notes", "1.0.0", &[], &["evil"]);
     let error = refused(&tree, |line, _| line.dependencies.clear()).await;
     assert!(
@@ -118,7 +118,7 @@ async fn endless_index_is_rejected() {
     assert_eq!(client.index(&name("notes")).await.unwrap_err().code(), "too_large");
 }
 
-/// A server that begins every answer like this, and goes on or not.
+/// Starts a server whose responses start like this, and continue with a number of pieces.
 async fn begins(head: &'static str, piece: &'static [u8], times: usize, pause: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -142,7 +142,7 @@ async fn begins(head: &'static str, piece: &'static [u8], times: usize, pause: u
 #[tokio::test]
 async fn endless_responses_are_stopped() {
     let place = TempDir::new().unwrap();
-    // Only who is too slow is left after a short time: this machine may be busy.
+    // The short timeout is only for slow servers, because this machine may be busy.
     let (short, long) = (Duration::from_secs(2), Duration::from_mins(1));
     let code = async |response_timeout: Duration, address: &str| {
         let mut settings = settings(place.path());
@@ -150,16 +150,16 @@ async fn endless_responses_are_stopped() {
         let client = Client::new(settings, address, None).unwrap();
         client.index(&name("notes")).await.unwrap_err().code().to_owned()
     };
-    // Cut off in the middle.
+    // Truncated.
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
     assert_eq!(code(long, &begins(head, b"{", 1, 0).await).await, "unreachable");
-    // A byte now and then.
+    // One byte now and then.
     assert_eq!(code(short, &begins(head, b"{", 1000, 100).await).await, "timed_out");
-    // More and more, without saying how much.
+    // Endless, without a content length.
     let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
     let endless = begins(head, &[b'\n'; 16 * 1024], 1000, 0).await;
     assert_eq!(code(long, &endless).await, "too_large");
-    // No HTTP at all.
+    // Not HTTP.
     let mail = begins("220 mail.example ESMTP\r\n", b"", 0, 0).await;
     assert_eq!(code(long, &mail).await, "unreachable");
 }
@@ -205,9 +205,9 @@ async fn path_traversal_names_are_skipped_and_reported() {
     ];
     let answer = ResponseTemplate::new(200).set_body_string(body.join("\n"));
     serve(&server, "/registry/index/v1/no/notes", answer).await;
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let skipped = Arc::new(Mutex::new(Vec::new()));
     let mut settings = settings(place.path());
-    let log = told.clone();
+    let log = skipped.clone();
     settings.watcher = Some(Arc::new(move |progress| {
         if let Progress::Skipped { why, .. } = progress {
             log.lock().unwrap().push(why);
@@ -216,8 +216,8 @@ async fn path_traversal_names_are_skipped_and_reported() {
     let client = Client::new(settings, &address(&server), None).unwrap();
     let package = client.index(&name("notes")).await.unwrap().unwrap();
     assert_eq!(*package, [good]);
-    assert_eq!(told.lock().unwrap().len(), 4);
-    assert!(told.lock().unwrap()[0].contains("../../etc/passwd"));
+    assert_eq!(skipped.lock().unwrap().len(), 4);
+    assert!(skipped.lock().unwrap()[0].contains("../../etc/passwd"));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What a registry answers, and how often it is asked.
+//! Tests of registry responses, and of the number of requests.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use wiremock::{
 use super::{client, name, settings};
 use crate::install::test_project::skill;
 
-/// A server that says how it is to be asked.
+/// Starts a server with a registry configuration.
 pub(super) async fn registry(closure: bool) -> MockServer {
     let server = MockServer::start().await;
     let config = json!({
@@ -34,7 +34,7 @@ pub(super) fn address(server: &MockServer) -> String {
     format!("{}/registry", server.uri())
 }
 
-/// A skill with its archive and its line.
+/// Returns the index line and the archive of a skill.
 pub(super) fn packed(full: &str, tree: &Tree) -> (IndexLine, Vec<u8>) {
     let name = name(full);
     let bytes = pack(name.last(), tree).unwrap();
@@ -70,7 +70,7 @@ async fn unchanged_index_is_answered_with_304() {
         .insert_header("etag", "\"one\"");
     Mock::given(path(at)).respond_with(answer).expect(1).mount(&server).await;
     for _ in 0..3 {
-        // Another client, as another run of the program has.
+        // A second client, like a later run of the program.
         let client = client(place.path(), &address(&server));
         let package = client.index(&name("acme/notes")).await.unwrap().unwrap();
         assert_eq!(*package, *std::slice::from_ref(&line));
@@ -114,7 +114,7 @@ async fn closure_endpoint_returns_all_dependencies() {
     let closure = client.closure(&[name("acme/top")]).await.unwrap();
     let names: Vec<String> = closure.packages.keys().map(ToString::to_string).collect();
     assert_eq!(names, ["base", "acme/top"]);
-    // Only what the answer left open is asked for by itself.
+    // Only packages that the response left out are requested separately.
     let asked = server.received_requests().await.unwrap();
     let paths: Vec<&str> = asked.iter().map(|request| request.url.path()).collect();
     assert_eq!(
@@ -125,7 +125,7 @@ async fn closure_endpoint_returns_all_dependencies() {
             "/registry/index/v1/go/gone"
         ]
     );
-    // Without a network it is known, too.
+    // The result is cached for use without a network.
     let offline = super::Settings { network: Network::Offline, ..settings(place.path()) };
     let offline = Client::new(offline, &address(&server), None).unwrap();
     let again = offline.closure(&[name("acme/top"), name("never")]).await.unwrap();

@@ -1,4 +1,4 @@
-//! A thousand skills that need each other.
+//! Tests with a thousand skills that depend on each other.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::install::test_project::{TestProject, skill};
 
 const COUNT: usize = 1_000;
 
-/// Skills of which each needs five others that come later.
+/// Index lines of skills that each depend on five later ones.
 fn lines() -> Vec<IndexLine> {
     let (model, _) = packed("skill-0", &skill("skill-0", "1.0.0", "Text."));
     let line = |at: usize| IndexLine {

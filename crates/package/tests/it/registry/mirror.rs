@@ -1,4 +1,4 @@
-//! Copies of registries.
+//! Tests of mirrors.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{client, gathered, installed, name, registries, site::Site, versions};
 use crate::install::test_project::{TestProject, gaia, skill};
 
-/// A registry with three skills, of which one needs another.
+/// Creates a registry with three skills, one of which depends on another.
 async fn origin(project: &TestProject) -> Site {
     let site = Site::start().await;
     for version in ["1.0.0", "1.1.0"] {
@@ -29,7 +29,7 @@ async fn origin(project: &TestProject) -> Site {
 async fn mirror_serves_as_registry() {
     let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
     let site = origin(&project).await;
-    // What nobody here understands is in the copy, too.
+    // Unknown fields are mirrored, too.
     let path = site.path("index/v1/al/alone");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen('{', "{\"later\":[1],", 1)).unwrap();
@@ -44,7 +44,7 @@ async fn mirror_serves_as_registry() {
     let all = registries(&project, vec![copy.entry()]);
     assert_eq!(installed(&project, &all, &["top", "alone"]).await.len(), 3);
     assert_eq!(versions(&project), ["alone 1.0.0", "base 1.1.0", "top 1.0.0"]);
-    // A copy of the copy is the same, for those who know what they want.
+    // A mirror of the mirror is equal, if the skills are named.
     let second = TempDir::new().unwrap();
     let client = super::client(&project.data(), copy.address());
     let what = MirrorSelection::Skills(vec![name("top")]);
@@ -69,7 +69,7 @@ async fn interrupted_mirror_continues() {
     let site = origin(&project).await;
     let client = client(&project.data(), site.address());
     mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
-    // Somebody's disk or power failed.
+    // An earlier run was interrupted by a full disk or a power failure.
     let archives: Vec<_> = fs::read_dir(folder.path().join("artifacts"))
         .unwrap()
         .map(|entry| fs::read_dir(entry.unwrap().path()).unwrap().next().unwrap().unwrap().path())
@@ -118,14 +118,15 @@ async fn invalid_versions_are_not_mirrored() {
 }
 
 #[tokio::test]
-async fn a_version_that_was_copied_never_changes() {
+async fn mirrored_version_never_changes() {
     let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
     let site = origin(&project).await;
     let client = client(&project.data(), site.address());
     mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     let index = folder.path().join("index/v1/al/alone");
     let before = fs::read_to_string(&index).unwrap();
-    // Somebody has the registry, and gives the same version other bytes; another one is new.
+    // An attacker controls the registry and replaces the bytes of a version; another version is
+    // new.
     fs::remove_file(site.path("index/v1/al/alone")).unwrap();
     site.publish("alone", &skill("alone", "1.0.0", "Evil."));
     site.publish("alone", &skill("alone", "1.1.0", "Text."));
@@ -142,7 +143,7 @@ async fn a_version_that_was_copied_never_changes() {
     let all = registries(&project, vec![copy.entry()]);
     let found = gathered(&project, &all, &["alone@1.0.0"], Update::Nothing).await.unwrap();
     assert_eq!(found.resolution.chosen["alone"].version.to_string(), "1.0.0");
-    // The same files in another archive are other bytes, too.
+    // The same files in another archive count as changed bytes.
     site.edit("top", |line| line.sha256 = "0".repeat(64));
     let again = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
     assert_eq!(again.failed.len(), 2, "{:?}", again.failed);
@@ -159,17 +160,17 @@ async fn dropped_version_stays_yanked_and_cannot_change() {
         let again = mirror(&client, folder.path(), &MirrorSelection::Everything).await.unwrap();
         again.failed.iter().map(|one| one.error.code().to_owned()).collect::<Vec<_>>()
     };
-    // It goes away, then it comes back with other bytes.
+    // The version disappears, and then comes back with other bytes.
     fs::remove_file(site.path("index/v1/al/alone")).unwrap();
     site.publish("alone", &skill("alone", "1.1.0", "Text."));
     assert_eq!(codes().await, ["version_dropped"]);
     let kept = fs::read_to_string(&index).unwrap();
     assert!(kept.contains("\"1.0.0\"") && kept.contains("\"yanked\":true"), "{kept}");
-    assert!(codes().await.is_empty(), "it is told once, and then by the copy");
+    assert!(codes().await.is_empty(), "the drop is reported once");
     site.publish("alone", &skill("alone", "1.0.0", "Evil."));
     assert_eq!(codes().await, ["version_changed"]);
     assert!(!fs::read_to_string(&index).unwrap().contains("Evil"));
-    // The same is so if it was taken down in between.
+    // The same if it was taken down in between.
     let before = fs::read_to_string(site.path("index/v1/al/alone")).unwrap();
     let gone = "{\"name\":\"alone\",\"version\":\"1.0.0\",\"withdrawn\":true}";
     let newer = before.lines().find(|line| line.contains("\"1.1.0\"")).unwrap();
@@ -179,8 +180,8 @@ async fn dropped_version_stays_yanked_and_cannot_change() {
     assert!(kept.ends_with(&format!("{gone}\n")), "{kept}");
     site.write("index/v1/al/alone", before.as_bytes());
     assert_eq!(codes().await, ["version_changed"]);
-    assert_eq!(fs::read_to_string(&index).unwrap(), kept, "what was told once stays");
-    // A whole skill that is gone is told, too.
+    assert_eq!(fs::read_to_string(&index).unwrap(), kept, "the takedown stays");
+    // A package that disappeared is reported, too.
     fs::remove_file(site.path("index/v1/to/top")).unwrap();
     site.list(&["acme/base", "alone"]);
     assert!(codes().await.iter().any(|code| code == "version_dropped"));
@@ -213,7 +214,7 @@ async fn versions_differing_only_in_build_metadata_are_equal() {
 }
 
 #[tokio::test]
-async fn two_builds_of_a_number_become_one() {
+async fn second_build_of_a_version_is_not_mirrored() {
     let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
     let site = origin(&project).await;
     let client = client(&project.data(), site.address());
@@ -266,7 +267,7 @@ async fn second_mirror_process_is_rejected() {
 async fn taken_down_version_is_recorded_and_its_archive_removed() {
     let (project, folder) = (TestProject::new(), TempDir::new().unwrap());
     let site = origin(&project).await;
-    // The same bytes under the same name of a file, of somebody who keeps them.
+    // Another package has the same archive, which must stay.
     site.publish("alone", &skill("alone", "1.1.0", "More."));
     site.publish("other/alone", &skill("alone", "1.1.0", "More."));
     site.list(&["acme/base", "alone", "other/alone", "top"]);
@@ -294,14 +295,15 @@ async fn taken_down_version_is_recorded_and_its_archive_removed() {
     };
     let both = gone("1.1.0") + &gone("1.0.0");
     site.write("index/v1/al/alone", both.as_bytes());
-    let told = copied().await;
-    assert!(told.failed.is_empty(), "{:?}", told.failed);
+    let report = copied().await;
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
     let removed: Vec<String> =
-        told.removed.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        report.removed.iter().map(|(name, version)| format!("{name} {version}")).collect();
     assert_eq!(removed, ["alone 1.0.0"]);
     assert_eq!(archives(), ["1.1.0"], "another skill has it still");
-    assert!(copied().await.removed.is_empty(), "it is told once");
-    // The registry forgets it, or gives it out again: the copy does not.
+    assert!(copied().await.removed.is_empty(), "a removal is reported once");
+    // The registry drops the takedown, or publishes the version again; the mirror keeps the
+    // takedown.
     site.write("index/v1/al/alone", gone("1.1.0").as_bytes());
     copied().await;
     assert_eq!(fs::read_to_string(&index).unwrap(), both);

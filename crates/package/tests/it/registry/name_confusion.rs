@@ -1,4 +1,5 @@
-//! Nobody gets a skill of somebody else because it has the same name.
+//! Tests against dependency confusion: a skill never comes from another registry that has the same
+//! name.
 
 use savoir_package::{
     registry::{GatherRequest, Name, RegistryEntry, RequestedSkill, gather},
@@ -32,7 +33,7 @@ async fn a_namespace_belongs_to_one_registry() {
         "unknown_skill",
         "the house does not have it, and nobody else is asked"
     );
-    assert!(public.seen().iter().all(|path| !path.contains("acme")), "nor told what is looked for");
+    assert!(public.seen().iter().all(|path| !path.contains("acme")), "the name is not sent");
     let state = project.skill_set().state().unwrap();
     let other =
         RequestedSkill { registry: Some(public.address().to_owned()), ..asked("acme/notes") };
@@ -43,7 +44,7 @@ async fn a_namespace_belongs_to_one_registry() {
 }
 
 #[tokio::test]
-async fn what_a_public_skill_needs_is_looked_up_where_it_belongs() {
+async fn dependencies_are_looked_up_in_their_own_registry() {
     let (project, public, house) = (TestProject::new(), Site::start().await, Site::start().await);
     let trusted = |name: &str, version: &str, needs: &[&str]| {
         project.signed(name, version, &gaia(name, version, &[], needs))
@@ -58,7 +59,7 @@ async fn what_a_public_skill_needs_is_looked_up_where_it_belongs() {
 }
 
 #[tokio::test]
-async fn what_a_skill_needs_is_not_taken_elsewhere_if_its_own_registry_has_it() {
+async fn ambiguous_dependency_registry_is_rejected() {
     let (project, public, house) = (TestProject::new(), Site::start().await, Site::start().await);
     let trusted = |name: &str, version: &str, needs: &[&str]| {
         project.signed(name, version, &gaia(name, version, &[], needs))
@@ -76,7 +77,7 @@ async fn what_a_skill_needs_is_not_taken_elsewhere_if_its_own_registry_has_it() 
     for words in ["`acme/top`", "`inner`", house.address(), public.address(), "`namespaces`"] {
         assert!(error.to_string().contains(words), "{words}: {error}");
     }
-    // Not even if it was installed on its own before.
+    // This also holds if the other one was installed before.
     assert_eq!(installed(&project, &unsaid, &["inner"]).await, ["inner 9.9.9"]);
     let error = gathered(&project, &unsaid, &["acme/top"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "two_registries", "{error}");
@@ -107,7 +108,7 @@ async fn locked_skill_stays_with_unconfigured_registry() {
 }
 
 #[tokio::test]
-async fn a_lock_does_not_give_a_namespace_to_another_registry() {
+async fn lock_does_not_reassign_namespace() {
     let (project, house, other) = (TestProject::new(), Site::start().await, Site::start().await);
     house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
     other.publish("acme/notes", &skill("notes", "1.0.0", "Evil."));
@@ -129,7 +130,7 @@ async fn namespace_from_two_registries_is_ambiguous() {
     second.publish("acme/bait", &skill("bait", "1.0.0", "Evil."));
     first.publish("acme/new", &skill("new", "1.0.0", "Good."));
     second.publish("acme/new", &skill("new", "9.9.9", "Evil."));
-    // The first one is only in the lock, which is where its namespace belongs.
+    // The first registry is only in the lock, so the namespace belongs to it.
     installed(&project, &registries(&project, vec![first.entry()]), &["acme/notes"]).await;
     let public = registries(&project, vec![second.entry()]);
     let found = gathered(&project, &public, &["acme/new"], Update::Nothing).await.unwrap();
@@ -153,7 +154,7 @@ async fn registry_named_for_one_skill_is_not_asked_about_others() {
     house.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
     house.publish("inner", &skill("inner", "9.9.9", "Evil."));
     public.publish("inner", &skill("inner", "1.0.0", "Good."));
-    let named = RegistryEntry { passing: true, ..house.entry() };
+    let named = RegistryEntry { for_one_skill: true, ..house.entry() };
     let all = registries(&project, vec![named, public.entry()]);
     let state = project.skill_set().state().unwrap();
     let notes =
@@ -165,7 +166,7 @@ async fn registry_named_for_one_skill_is_not_asked_about_others() {
 }
 
 #[tokio::test]
-async fn a_name_in_two_registries_is_that_of_the_first() {
+async fn name_in_two_registries_uses_the_first() {
     let (project, first, second) = (TestProject::new(), Site::start().await, Site::start().await);
     first.publish("notes", &skill("notes", "1.0.0", "First."));
     second.publish("notes", &skill("notes", "9.9.9", "Second."));
@@ -181,13 +182,13 @@ async fn a_name_in_two_registries_is_that_of_the_first() {
     assert_eq!(installed(&project, &all, &["only"]).await, ["notes 1.0.0", "only 1.0.0"]);
     let lock = project.read("savoir.lock");
     assert!(lock.contains(&format!("registry+{}", second.address())), "{lock}");
-    // Even a range that only the second one could meet does not lead there.
+    // Even a range that only the second registry satisfies does not change that.
     let error = gathered(&project, &all, &["notes@^9"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "version_conflict");
 }
 
 #[tokio::test]
-async fn what_a_skill_needs_is_not_looked_for_in_a_second_registry() {
+async fn dependency_is_not_looked_up_in_second_registry() {
     let (project, house, public) = (TestProject::new(), Site::start().await, Site::start().await);
     let trusted = |name: &str, version: &str, needs: &[&str]| {
         project.signed(name, version, &gaia(name, version, &[], needs))
@@ -210,7 +211,7 @@ async fn registry_with_namespaces_is_not_asked_about_others() {
     let all = registries(&project, vec![owner(&work, &["acme"]), public.entry()]);
     let now = installed(&project, &all, &["acme/notes", "world/thing"]).await;
     assert_eq!(now, ["notes 1.0.0", "thing 1.0.0"]);
-    assert!(work.seen().iter().all(|path| !path.contains("world")), "nor told what is looked for");
+    assert!(work.seen().iter().all(|path| !path.contains("world")), "the name is not sent");
     assert!(public.seen().iter().all(|path| !path.contains("acme")));
     let alone = registries(&project, vec![owner(&work, &["acme"])]);
     let error =
@@ -225,13 +226,13 @@ async fn registry_with_namespaces_is_not_asked_about_others() {
 }
 
 #[tokio::test]
-async fn a_namespace_stays_where_it_came_from() {
+async fn namespace_stays_with_its_registry() {
     let (project, first, second) = (TestProject::new(), Site::start().await, Site::start().await);
     second.publish("acme/notes", &skill("notes", "1.0.0", "Good."));
     second.publish("alone", &skill("alone", "1.0.0", "Good."));
     let all = registries(&project, vec![first.entry(), fallback(&second)]);
     installed(&project, &all, &["acme/notes", "alone"]).await;
-    // Somebody takes the names in the registry that is asked first.
+    // An attacker publishes the names in the registry that is asked first.
     for (name, version) in [("acme/notes", "9.9.9"), ("acme/other", "9.9.9"), ("alone", "9.9.9")] {
         first.publish(name, &skill(Name::parse(name).unwrap().last(), version, "Evil."));
     }
@@ -244,7 +245,8 @@ async fn a_namespace_stays_where_it_came_from() {
     second.publish("acme/other", &skill("other", "1.0.0", "Good."));
     let found = gathered(&project, &all, &["acme/other"], Update::Nothing).await.unwrap();
     assert_eq!(found.resolution.chosen["acme/other"].version.to_string(), "1.0.0");
-    // Whoever names the registry gets it from there, and who owns the namespace has the last word.
+    // A user who names the registry gets the skill from there, unless another registry owns the
+    // namespace.
     let state = project.skill_set().state().unwrap();
     let named =
         RequestedSkill { registry: Some(first.address().to_owned()), ..asked("acme/other") };
@@ -268,7 +270,7 @@ async fn failing_registry_does_not_fall_back_to_another() {
         let error = gathered(&project, &all, &["notes"], Update::Nothing).await.unwrap_err();
         assert_eq!(error.code(), code, "{error}");
     }
-    // A page that says `not found` to everything is no registry.
+    // A server that answers every request with `not found` is not a registry.
     let wrong = MockServer::start().await;
     let all = registries(&project, vec![RegistryEntry::at(&wrong.uri()), fallback(&second)]);
     let error = gathered(&project, &all, &["notes"], Update::Nothing).await.unwrap_err();
@@ -291,7 +293,7 @@ async fn a_skill_may_name_its_registry() {
         assert_eq!(found.resolution.chosen["notes"].version.to_string(), "2.0.0");
     }
     assert_eq!(installed(&project, &all, &["notes"]).await, ["notes 1.0.0"]);
-    // Whoever changes the registry in `savoir.toml` gets the skill from there.
+    // Changing the registry in `savoir.toml` changes the source of the skill.
     let toml = format!("[registries.house]\nurl = \"{}\"\n", second.address());
     project.write(
         "savoir.toml",
@@ -314,7 +316,7 @@ async fn no_registry_configured_is_an_error() {
     assert_eq!(error.code(), "no_registry");
     assert_eq!(error.to_string(), "no registry is set for `notes`");
     assert!(gathered(&project, &none, &[], Update::All).await.unwrap().arrivals.is_empty());
-    // What is installed stays, whatever became of its registry.
+    // Installed skills stay, even if their registry disappears.
     let site = Site::start().await;
     site.publish("notes", &skill("notes", "1.0.0", "Text."));
     installed(&project, &registries(&project, vec![site.entry()]), &["notes"]).await;

@@ -1,4 +1,4 @@
-//! Texts without frontmatter, whose names and versions only their registry knows.
+//! Tests of texts without frontmatter, whose names and versions only the registry knows.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ async fn same_text_under_two_names_installs_both() {
         let plan = project.sync(edits);
         assert_eq!((plan.changes(), plan.is_empty()), (&[][..], true));
     }
-    // A clone on another machine, which has to fetch both.
+    // A clone on another machine, which has to fetch both skills.
     fs::remove_dir_all(project.path(".claude")).unwrap();
     fs::remove_dir_all(project.data()).unwrap();
     let again = project.skill_set().sync(UserEdits::Keep, &mut |_, _| Ok(text("Boil water.")));
@@ -68,13 +68,13 @@ async fn taken_down_text_is_replaced_by_its_next_version() {
     let state = project.skill_set().state().unwrap();
     let root = project.path("");
     save_updates(&cache, &root, &state, &check_registries(&all, &state).await).unwrap();
-    let told = load_cached_updates(&cache, &root, &state).unwrap();
+    let cached = load_cached_updates(&cache, &root, &state).unwrap();
     let taken_down = |found: &Availability| matches!(found, Availability::Published(published) if published.taken_down);
-    assert!(taken_down(&told.skills["tea"]), "{told:?}");
+    assert!(taken_down(&cached.skills["tea"]), "{cached:?}");
     let plan = take(&project, &gathered(&project, &all, &[], Update::All).await.unwrap());
     assert_eq!(versions(&project), ["tea 0.0.2"]);
     let (name, from, to) = ("tea".to_owned(), Version::new(0, 0, 1), Version::new(0, 0, 2));
     assert_eq!(plan.changes(), [PlannedChange::Updated { name, from, to }]);
-    let told = load_cached_updates(&cache, &root, &project.skill_set().state().unwrap()).unwrap();
-    assert!(told.skills.is_empty(), "it is not that version any more: {told:?}");
+    let cached = load_cached_updates(&cache, &root, &project.skill_set().state().unwrap()).unwrap();
+    assert!(cached.skills.is_empty(), "another version is installed now: {cached:?}");
 }

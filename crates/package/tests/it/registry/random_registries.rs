@@ -1,4 +1,4 @@
-//! Whatever registries offer, the shelf chooses what was gathered for it.
+//! Tests with random registries that the skill set resolves to the gathered versions.
 
 use savoir_package::resolve::Update;
 
@@ -8,7 +8,7 @@ use crate::install::test_project::{TestProject, gaia};
 const NAMES: [&str; 6] = ["a0", "acme/a1", "a2", "acme/a3", "a4", "a5"];
 const RANGES: [&str; 5] = ["*", "^1", ">=1.1", "<2", "^2"];
 
-/// Numbers that look like chance and are the same every time.
+/// A deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -19,7 +19,7 @@ impl Dice {
     }
 }
 
-/// Publishes a version of each skill, with needs of those behind it.
+/// Publishes a version of each skill with dependencies on later ones.
 fn publish(project: &TestProject, site: &Site, dice: &mut Dice, version: &str) {
     for (at, name) in NAMES.iter().enumerate() {
         let mut needs = Vec::new();

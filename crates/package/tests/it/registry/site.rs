@@ -1,4 +1,4 @@
-//! A registry of files, and a small server for them.
+//! A static registry, and a small server for it.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Files, and who serves them.
+/// A folder of registry files, and its server.
 pub(super) struct Site {
     root: PathBuf,
     _place: TempDir,
@@ -33,7 +33,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// An empty registry.
+    /// Starts an empty registry.
     pub(super) async fn start() -> Self {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().to_owned();
@@ -42,7 +42,7 @@ impl Site {
         site
     }
 
-    /// A server for a folder that is there already.
+    /// Starts a server for an existing folder.
     pub(super) async fn of(root: &Path) -> Self {
         Self::serve(root, tempfile::tempdir().unwrap()).await
     }
@@ -60,7 +60,7 @@ impl Site {
         Self { root: root.to_owned(), _place: place, address, seen, server }
     }
 
-    /// Ends it: nobody listens at its address any more.
+    /// Stops the server.
     pub(super) async fn stop(self) {
         self.server.abort();
         assert!(self.server.await.unwrap_err().is_cancelled());
@@ -84,19 +84,19 @@ impl Site {
         fs::write(path, bytes).unwrap();
     }
 
-    /// What was asked for since the last time, in no order.
+    /// Returns the requests since the last call, in any order.
     pub(super) fn seen(&self) -> Vec<String> {
         let mut seen = std::mem::take(&mut *self.seen.lock().unwrap());
         seen.sort();
         seen
     }
 
-    /// Publishes a skill that the registry vouches for.
+    /// Publishes a signed skill.
     pub(super) fn publish(&self, name: &str, tree: &Tree) -> IndexLine {
         self.publish_as(name, tree, |_| ())
     }
 
-    /// Publishes a skill, with something else about it in the index.
+    /// Publishes a skill with a changed index line.
     pub(super) fn publish_as(
         &self,
         name: &str,
@@ -117,7 +117,7 @@ impl Site {
         line
     }
 
-    /// Changes what the index says of a skill.
+    /// Changes the index lines of a skill.
     pub(super) fn edit(&self, name: &str, change: impl Fn(&mut IndexLine)) {
         let path = self.path(&format!("index/v1/{}", Name::parse(name).unwrap().index_path()));
         let text = fs::read_to_string(&path).unwrap();
@@ -130,7 +130,7 @@ impl Site {
         fs::write(path, edited).unwrap();
     }
 
-    /// Takes a version down: only a line with the reason is left of it.
+    /// Takes a version down: its line is replaced by one with the reason.
     pub(super) fn take_down(&self, name: &str, version: &str, reason: &str) {
         let path = self.path(&format!("index/v1/{}", Name::parse(name).unwrap().index_path()));
         let text = fs::read_to_string(&path).unwrap();
@@ -145,7 +145,7 @@ impl Site {
         fs::write(path, left.join("\n")).unwrap();
     }
 
-    /// Lets the registry list its skills, as one page.
+    /// Makes the registry list these skills, as one page.
     pub(super) fn list(&self, names: &[&str]) {
         let items: Vec<_> = names.iter().map(|name| serde_json::json!({"name": name})).collect();
         let page = serde_json::json!({"items": items, "next_cursor": null});

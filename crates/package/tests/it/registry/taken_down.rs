@@ -1,4 +1,4 @@
-//! Versions that registries took down, and registries that are no more.
+//! Tests of versions that were taken down, and of registries that no longer exist.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn publish(project: &TestProject, site: &Site, name: &str, version: &str) {
     site.publish(name, &project.signed(last, version, &gaia(last, version, &[], &[])));
 }
 
-/// A machine on which `calm` 1.1.0 is installed, of which there is 1.0.0, too.
+/// A project with `calm` 1.1.0 installed, of which 1.0.0 exists, too.
 async fn project_with_one_registry() -> (TestProject, Site, Registries) {
     let (project, site) = (TestProject::new(), Site::start().await);
     publish(&project, &site, "calm", "1.0.0");
@@ -53,14 +53,14 @@ async fn update_replaces_or_keeps_taken_down_version() {
     let state = project.skill_set().state().unwrap();
     take(&project, &gathered(&project, &all, &[], Update::All).await.unwrap());
     assert_eq!(versions(&project), ["calm 1.0.0", "other 1.2.0"]);
-    // Nothing else of it is left, which keeps nobody from updating the rest.
+    // All versions are taken down, which must not prevent updates of other skills.
     site.take_down("calm", "1.0.0", "it steals, too");
     publish(&project, &site, "other", "1.3.0");
     let found = gathered(&project, &all, &[], Update::All).await.unwrap();
     assert_eq!(found.notes.len(), 1, "{:?}", found.notes);
     take(&project, &found);
     assert_eq!(versions(&project), ["calm 1.0.0", "other 1.3.0"]);
-    // A lock from before brings it to nobody, neither from the registry nor from a copy.
+    // An old lock cannot install it, neither from the registry nor from a cache.
     let locked = &state.lock.skills["calm"];
     let error = all.fetch_locked("calm", locked).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
@@ -106,12 +106,12 @@ async fn unresponsive_registry_does_not_unlock_versions() {
     site.take_down("acme/calm", "1.0.0", "it steals");
     let entries = entries();
     other.stop().await;
-    // One that answers is heard, whoever else does not.
+    // An answer of one registry counts even if another does not answer.
     let error = check_still_available(&all, &state, &names).await.unwrap_err();
     assert_eq!(error.code(), "taken_down");
     let quiet: BTreeSet<String> = ["quiet".to_owned()].into();
     assert!(check_still_available(&all, &state, &quiet).await.unwrap().contains_key("quiet"));
-    // What was told once holds when nobody answers any more.
+    // A cached takedown counts even if the registry no longer answers.
     site.stop().await;
     let later = registries(&project, entries);
     let error = check_still_available(&later, &state, &names).await.unwrap_err();
@@ -136,7 +136,7 @@ async fn removed_registry_does_not_block_others() {
     assert!(!why.is_empty());
     take(&project, &found);
     assert_eq!(versions(&project), ["new 1.0.0", "old 1.0.0"]);
-    // Whoever wants something of it hears what, and of whom.
+    // The error names the registry and the requested skill.
     let error = gathered(&project, &all, &["acme/old"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "unreachable");
     for said in [&address, "`acme/old`"] {

@@ -1,4 +1,4 @@
-//! Tokens, members, keys, signatures and the log.
+//! Tests of tokens, members, keys, signatures and the audit log.
 
 use savoir_package::{
     registry::{
@@ -29,7 +29,7 @@ async fn known() -> (TempDir, MockServer, Client) {
     (place, server, client)
 }
 
-/// Expects one request with this body, and gives this answer.
+/// Expects one request with this body, and returns this response.
 async fn expect(server: &MockServer, how: &str, at: &str, body: Option<Value>, answer: Value) {
     let mut mock = Mock::given(method(how)).and(path(at));
     mock = mock.and(header("authorization", "Bearer sv_secret"));
@@ -44,7 +44,7 @@ async fn expect(server: &MockServer, how: &str, at: &str, body: Option<Value>, a
 }
 
 #[tokio::test]
-async fn tokens_are_made_listed_and_ended_at_the_accounts() {
+async fn tokens_are_created_listed_and_revoked() {
     let (_place, server, client) = known().await;
     let wanted = WantedToken {
         name: "savoir on desk".into(),
@@ -74,7 +74,7 @@ async fn tokens_are_made_listed_and_ended_at_the_accounts() {
 }
 
 #[tokio::test]
-async fn a_password_never_goes_without_encryption() {
+async fn password_is_never_sent_unencrypted() {
     let place = TempDir::new().unwrap();
     let settings = Settings { plain: PlainHttp::Anyone, ..settings(place.path()) };
     let client = Client::new(settings, "http://registry.invalid/registry", None).unwrap();

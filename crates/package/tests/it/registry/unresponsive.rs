@@ -1,4 +1,4 @@
-//! Registries that take a question and never answer it.
+//! Tests with registries that accept requests and never answer.
 
 use std::{path::Path, time::Duration};
 
@@ -17,10 +17,10 @@ use tokio::{
 use super::{gathered, http_responses::packed, installed, name, registries, settings, site::Site};
 use crate::install::test_project::{TestProject, skill};
 
-/// Nobody waits for this.
+/// Longer than any test runs.
 const FOR_EVER: Duration = Duration::from_hours(1);
 
-/// Soon tired of silence where something is looked up, and only there.
+/// Settings with a short idle timeout for lookups only.
 fn settings_with_short_timeouts(cache: &Path) -> Settings {
     let mut settings = settings(cache);
     (settings.response_timeout, settings.download_idle_timeout) = (FOR_EVER, FOR_EVER);
@@ -28,7 +28,8 @@ fn settings_with_short_timeouts(cache: &Path) -> Settings {
     settings
 }
 
-/// Answers how it is to be asked, if that is known, and sends nothing else but pieces of a text.
+/// Starts a server that returns its configuration, if there is one, and otherwise only sends pieces
+/// of a text.
 async fn server(config: Option<Config>, head: String, pieces: Vec<Vec<u8>>, pause: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -52,7 +53,7 @@ async fn server(config: Option<Config>, head: String, pieces: Vec<Vec<u8>>, paus
                     let _ = stream.write_all(&piece).await;
                     tokio::time::sleep(Duration::from_millis(pause)).await;
                 }
-                // The line stays open.
+                // Keep the connection open.
                 tokio::time::sleep(FOR_EVER).await;
             });
         }
@@ -108,11 +109,11 @@ async fn slow_archive_download_has_no_total_timeout() {
     let config = || Some(Config::of_files());
     let slow = server(config(), head.clone(), pieces.clone(), 500).await;
     let mut patient = settings(place.path());
-    // Shorter than the whole takes.
+    // Shorter than the whole download.
     patient.response_timeout = Duration::from_secs(2);
     let client = Client::new(patient, &slow, None).unwrap();
     client.download(&line).await.unwrap();
-    // It stops in the middle, and says nothing of it.
+    // The server stops in the middle without closing the connection.
     let other = TempDir::new().unwrap();
     let stuck = server(config(), head, pieces[..2].to_vec(), 0).await;
     let mut settings = settings(other.path());
@@ -122,15 +123,15 @@ async fn slow_archive_download_has_no_total_timeout() {
     assert_eq!(client.download(&line).await.unwrap_err().code(), "timed_out");
 }
 
-/// Something comes all the time, and so little that nobody lives to see the end.
+/// The server keeps sending, but far too slowly.
 #[tokio::test]
 async fn too_slow_archive_download_is_stopped() {
-    // Some kilobytes, also when they are packed.
+    // Random text of some kilobytes, which does not compress well.
     let noise = (0..1500_u32).map(|n| format!("{:08x} ", n.wrapping_mul(0x9e37_79b1)));
     let (line, bytes) = packed("notes", &skill("notes", "1.0.0", &noise.collect::<String>()));
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len());
     let drops: Vec<Vec<u8>> = bytes.iter().map(|byte| vec![*byte]).collect();
-    // The first half comes at once: what was fast may not be slow for that long.
+    // The first half is fast, so that the average rate would hide the slow second half.
     let half = bytes.len() / 2;
     let later = [vec![bytes[..half].to_vec()], drops[half..].to_vec()].concat();
     for pieces in [drops, later] {

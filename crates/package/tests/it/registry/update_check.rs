@@ -1,4 +1,4 @@
-//! What registries say about what is installed.
+//! Tests of the status of installed skills in registries.
 
 use savoir_package::{
     install::updates::{self, Availability},
@@ -47,13 +47,14 @@ async fn newer_versions_within_and_outside_the_range_are_reported() {
     });
     let state = project.skill_set().state().unwrap();
     let found = check_registries(&all, &state).await;
-    let told = "Use [2J `acme/paper`.".to_owned();
-    let pdf = PublishedStatus { deprecated: Some(told), ..published(Some("1.1.0"), Some("2.0.0")) };
+    let message = "Use [2J `acme/paper`.".to_owned();
+    let pdf =
+        PublishedStatus { deprecated: Some(message), ..published(Some("1.1.0"), Some("2.0.0")) };
     assert_eq!(found["pdf"], Availability::Published(pdf));
     let base = published(Some("1.0.1"), Some("1.1.0"));
     assert_eq!(found["base"], Availability::Published(base.clone()), "as who needs it says");
     assert_eq!(found["calm"], Availability::Current);
-    // It is told again without a network.
+    // The cached result is returned without a network.
     updates::save_updates(&project.data(), &project.path(""), &state, &found).unwrap();
     let again = updates::load_cached_updates(&project.data(), &project.path(""), &state).unwrap();
     assert_eq!(again.skills["base"], Availability::Published(base));

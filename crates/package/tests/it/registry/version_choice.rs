@@ -1,4 +1,4 @@
-//! Which versions are chosen.
+//! Tests of the choice of versions.
 
 use savoir_package::{
     install::{FetchReason, PlannedChange, UserEdits},
@@ -9,7 +9,7 @@ use savoir_package::{
 use super::{gathered, installed, registries, site::Site, take, versions};
 use crate::install::test_project::{TestProject, gaia, skill};
 
-/// Publishes a skill that is trusted, and needs others.
+/// Publishes a signed skill with dependencies.
 fn publish(project: &TestProject, site: &Site, name: &str, version: &str, needs: &[&str]) {
     let last = name.rsplit('/').next().unwrap();
     let tree = project.signed(last, version, &gaia(last, version, &[], needs));
@@ -28,7 +28,7 @@ async fn newest_compatible_versions_are_chosen() {
     assert_eq!(installed(&project, &all, &["top@^1"]).await, ["base 1.4.0", "top 1.1.0"]);
     assert!(project.read("savoir.toml").contains("top = \"^1\""));
     assert!(!project.read("savoir.toml").contains("base"));
-    // What is installed stays until somebody wants it newer.
+    // Installed versions stay until an update is requested.
     publish(&project, &site, "base", "1.5.0", &[]);
     publish(&project, &site, "top", "1.2.0", &["base, version: \"^1.3\""]);
     assert!(gathered(&project, &all, &[], Update::Nothing).await.unwrap().arrivals.is_empty());
@@ -95,7 +95,7 @@ async fn pre_release_is_chosen_only_if_requested() {
 }
 
 #[tokio::test]
-async fn a_pre_release_that_nothing_else_replaces_is_not_stale() {
+async fn pre_release_without_alternative_is_not_stale() {
     let (project, site) = (TestProject::new(), Site::start().await);
     for version in ["1.0.0", "1.5.0-rc.1", "2.0.0"] {
         publish(&project, &site, "base", version, &[]);
@@ -108,14 +108,14 @@ async fn a_pre_release_that_nothing_else_replaces_is_not_stale() {
 }
 
 #[tokio::test]
-async fn an_unsigned_dependency_is_gathered_and_keeps_its_tier() {
+async fn unsigned_dependency_keeps_its_tier() {
     let (project, site) = (TestProject::new(), Site::start().await);
     let base = skill("base", "1.0.0", "Text.");
     site.publish_as("base", &base, |line| line.tier = savoir_package::trust::Tier::Experimental);
     publish(&project, &site, "top", "1.0.0", &["base"]);
     let all = registries(&project, vec![site.entry()]);
     assert_eq!(installed(&project, &all, &["top"]).await, ["base 1.0.0", "top 1.0.0"]);
-    // A registry's word is not a signature: the trusted keys decide the tier.
+    // The tier in an index has no effect: only signatures of trusted keys count.
     site.edit("base", |line| line.tier = savoir_package::trust::Tier::Verified);
     let other = TestProject::new();
     let all = registries(&other, vec![site.entry()]);
@@ -142,7 +142,7 @@ async fn deprecation_message_is_a_note() {
 }
 
 #[tokio::test]
-async fn conflicts_and_circles_are_explained() {
+async fn conflicts_and_cycles_are_explained() {
     let (project, site) = (TestProject::new(), Site::start().await);
     publish(&project, &site, "base", "1.0.0", &[]);
     publish(&project, &site, "base", "2.0.0", &[]);
@@ -179,7 +179,7 @@ async fn skills_of_a_namespace() {
     publish(&project, &site, "acme/base", "1.2.0", &[]);
     take(&project, &gathered(&project, &all, &[], Update::All).await.unwrap());
     assert_eq!(versions(&project), ["base 1.2.0", "top 1.0.0"]);
-    // What others need stays, and goes with them.
+    // A skill that others need stays, and is removed with them.
     let plan = project.skill_set().remove(&["base".to_owned()], UserEdits::default());
     assert!(
         plan.unwrap()
@@ -193,7 +193,7 @@ async fn skills_of_a_namespace() {
 }
 
 #[tokio::test]
-async fn two_skills_cannot_have_one_folder() {
+async fn two_skills_in_one_folder_are_rejected() {
     let (project, site) = (TestProject::new(), Site::start().await);
     publish(&project, &site, "base", "1.0.0", &[]);
     publish(&project, &site, "acme/base", "2.0.0", &[]);
@@ -202,7 +202,7 @@ async fn two_skills_cannot_have_one_folder() {
     let error = gathered(&project, &all, &["top", "acme/base"], Update::Nothing).await.unwrap_err();
     assert_eq!(error.code(), "same_folder");
     assert!(error.to_string().contains("`acme/base` and `base`"), "{error}");
-    // Whoever asks for the other one gets it in place of the first.
+    // Requesting the other skill of that name replaces the first.
     assert_eq!(installed(&project, &all, &["base"]).await, ["base 1.0.0"]);
     assert_eq!(installed(&project, &all, &["acme/base"]).await, ["base 2.0.0"]);
 }

@@ -1,4 +1,4 @@
-//! Repositories.
+//! Tests of git repositories.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
@@ -46,14 +46,14 @@ async fn a_repository_lists_its_skills() {
 }
 
 #[tokio::test]
-async fn only_what_is_needed_is_fetched() {
+async fn only_needed_objects_are_fetched() {
     let (test, repository) = (TestFetcher::new(), collection());
     repository.write("old", "1");
     repository.commit();
     repository.write("old", "2");
     repository.commit();
     let offers = test.offers(&repository.url()).await.unwrap();
-    // One commit, the trees `.`, `skills`, `csv`, `pdf` and `scripts`, and two SKILL.md.
+    // One commit, the trees `.`, `skills`, `csv`, `pdf` and `scripts`, and two SKILL.md files.
     let trees = ["tree"; 5];
     let listed = [&["blob"; 2][..], &["commit"], &trees].concat();
     assert_eq!(objects(test.path()), listed);
@@ -117,7 +117,7 @@ async fn moved_tag_is_an_error() {
     repository.git(&["tag", "--delete", "v1"]);
     let gone = test.fetcher.fetch_locked(&place).await.unwrap_err();
     assert!(gone.to_string().contains("to nowhere"), "{gone}");
-    // A branch may move: the lock has the commit.
+    // A branch may move, because the lock pins the commit.
     let branch = locked.replace("?tag=v1", "?branch=main");
     let place = PinnedSource::parse(&branch, test.path()).unwrap();
     assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
@@ -141,7 +141,7 @@ async fn other_folders_are_not_fetched() {
 }
 
 #[tokio::test]
-async fn skills_in_folders_of_agents_are_skills() {
+async fn skills_in_agent_folders_are_listed() {
     let (test, repository) = (TestFetcher::new(), Repository::new());
     let folders = [".agents", ".claude", ".codex", ".cursor", ".github"];
     for folder in folders {
@@ -149,7 +149,7 @@ async fn skills_in_folders_of_agents_are_skills() {
         repository.write(&format!("{folder}/skills/{name}/SKILL.md"), skill(name));
         repository.write(&format!("{folder}/skills/{name}/scripts/run.sh"), "#!/bin/sh\n");
     }
-    // What no skill may have is refused in that skill alone.
+    // A forbidden file rejects only its own skill.
     repository.write(".claude/skills/evil/SKILL.md", skill("evil"));
     repository.write(".claude/skills/evil/.claude/settings.json", "{}");
     repository.commit();
@@ -272,7 +272,7 @@ async fn bare_repository_is_read_in_place() {
     assert_eq!(again, offers);
     assert_eq!(test.offers("./a b.git/").await.unwrap(), offers);
     assert!(!bare.join("SKILL.md").exists() && !bare.join("skills").exists());
-    // What is committed later is seen.
+    // Later commits are found.
     repository.write("skills/new/SKILL.md", skill("new"));
     repository.commit();
     git(&bare, &["fetch", "--quiet", &repository.url(), "main:main"]);
@@ -348,7 +348,7 @@ async fn git_errors_are_explained() {
 }
 
 #[tokio::test]
-async fn git_is_stopped_with_all_that_it_started() {
+async fn git_and_its_helpers_are_killed() {
     let place = tempfile::tempdir().unwrap();
     let (program, mark) = (place.path().join("git"), place.path().join("mark"));
     let script = format!("#!/bin/sh\n(sleep 2; echo late > '{}') &\nsleep 30\n", mark.display());
@@ -364,7 +364,7 @@ async fn git_is_stopped_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn servers_that_refuse_git() {
+async fn git_server_errors_are_explained() {
     let (test, server) = (TestFetcher::new(), MockServer::start().await);
     let repository = collection();
     repository.commit();
@@ -381,7 +381,7 @@ async fn servers_that_refuse_git() {
         ("private", "no_repository"),
         ("none", "no_repository"),
         ("broken", "git_failed"),
-        // Whoever is asked over HTTP cannot send git into the files of this machine.
+        // A URL over HTTP cannot redirect git to local files.
         ("local", "git_failed"),
     ] {
         assert_eq!(test.code(&format!("{}/o/{at}.git", server.uri())).await, code, "{at}");

@@ -1,4 +1,4 @@
-//! Repositories that mean harm.
+//! Tests with malicious repositories.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -13,7 +13,7 @@ fn one_skill() -> Repository {
 }
 
 #[tokio::test]
-async fn links_lead_to_files_of_the_repository_or_nowhere() {
+async fn links_out_of_the_repository_are_broken() {
     let repository = one_skill();
     repository.write("LICENSE", "l");
     repository.write("b/SKILL.md", skill("b"));
@@ -40,7 +40,7 @@ async fn links_lead_to_files_of_the_repository_or_nowhere() {
 }
 
 #[tokio::test]
-async fn links_that_would_multiply_are_refused() {
+async fn exponential_links_are_rejected() {
     let repository = one_skill();
     for level in 0..12 {
         for link in 0..8 {
@@ -66,7 +66,7 @@ async fn a_submodule_is_not_fetched() {
 }
 
 #[tokio::test]
-async fn names_that_look_like_options_are_names() {
+async fn names_like_options_are_not_options() {
     let (test, repository) = (TestFetcher::new(), one_skill());
     let place = tempfile::Builder::new().prefix("mark").tempdir().unwrap();
     let mark = place.path().join("mark");
@@ -125,7 +125,7 @@ async fn too_large_repository_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_repository_does_not_fill_the_disk() {
+async fn repository_size_is_limited() {
     let repository = one_skill();
     let noise = (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
     repository.write("a/noise.bin", noise.collect::<Vec<_>>());
@@ -135,7 +135,7 @@ async fn a_repository_does_not_fill_the_disk() {
 }
 
 #[tokio::test]
-async fn paths_that_no_skill_may_have() {
+async fn forbidden_paths_are_rejected() {
     for (path, code) in [
         ("a/skill.md", "path_collision"),
         ("a/x/CON", "path_characters"),

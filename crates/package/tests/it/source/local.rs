@@ -1,4 +1,4 @@
-//! Folders and files.
+//! Tests of local folders and files.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -7,7 +7,7 @@ use savoir_package::source::PinnedSource;
 use super::{TestFetcher, names, paths, skill, zip};
 
 #[tokio::test]
-async fn a_folder_is_a_skill_or_has_some() {
+async fn folder_is_a_skill_or_contains_skills() {
     let test = TestFetcher::new();
     for name in ["pdf", "csv"] {
         let folder = test.path().join("all/deep").join(name);
@@ -28,7 +28,7 @@ async fn a_folder_is_a_skill_or_has_some() {
 }
 
 #[tokio::test]
-async fn links_stay_in_the_folder_that_was_named() {
+async fn links_must_stay_in_named_folder() {
     let test = TestFetcher::new();
     let all = test.path().join("all");
     fs::create_dir_all(all.join("skills/a")).unwrap();
@@ -54,7 +54,7 @@ async fn links_stay_in_the_folder_that_was_named() {
     assert!(test.fetcher.fetch_locked(&place).await.is_ok());
     let climbing = PinnedSource::parse("path+./all#../secret", test.path()).unwrap();
     assert!(test.fetcher.fetch_locked(&climbing).await.is_err());
-    // Named alone, nothing says that the folder above belongs to it.
+    // If only the skill is named, nothing shows that the folder above belongs to it.
     assert_eq!(test.code("./all/skills/a").await, "link");
 }
 

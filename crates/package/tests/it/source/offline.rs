@@ -1,4 +1,4 @@
-//! Without a network, what was fetched before is used, and what is missing is named.
+//! Tests without a network: cached data is used, and missing data is reported.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate, matchers::path};
 
 use super::{TestFetcher, names, paths, repository::Repository, skill, zip};
 
-/// The same cache, and nobody is asked.
+/// A fetcher with the same cache that sends no requests.
 fn offline(test: &TestFetcher) -> Fetcher {
     let mut settings = Settings::new(test.path().join("cache"));
     settings.network = Network::Offline;
@@ -40,8 +40,8 @@ async fn cached_repository_is_used_offline() {
     repository.write("b/big.txt", "y");
     repository.commit();
     repository.git(&["tag", "v1"]);
-    // The cache knows a repository by its address: what is at `file://` is put where another one
-    // is looked for, which no network has.
+    // The cache finds a repository by its address. Move the cached `file://` repository to the
+    // folder of an HTTPS address.
     let here = format!("{}@v1", repository.url());
     let offers = test.offers(&here).await.unwrap();
     test.fetcher.fetch(&offers[0]).await.unwrap();
@@ -63,6 +63,6 @@ async fn cached_repository_is_used_offline() {
     let missing = fetcher.offers(&source("https://host.invalid/o/other")).await.unwrap_err();
     assert_eq!(missing.code(), "offline");
     assert!(missing.to_string().contains("https://host.invalid/o/other"), "{missing}");
-    // What is on this system needs no network.
+    // Local repositories need no network.
     assert_eq!(fetcher.offers(&source(&here)).await.unwrap().len(), 2);
 }

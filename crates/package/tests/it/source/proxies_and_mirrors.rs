@@ -1,5 +1,5 @@
-//! Networks of companies: private repositories, proxies, own certificates, mirrors. All of them are
-//! on this machine.
+//! Tests of company networks: private repositories, proxies, own certificates, mirrors. All servers
+//! are local.
 
 use std::{
     env, fs,
@@ -22,10 +22,10 @@ use wiremock::{
 
 use super::{TestFetcher, names, repository::Repository, skill};
 
-/// What the child process is to look at.
+/// The environment variable with the source for the child process.
 const SOURCE: &str = "SAVOIR_TEST_SOURCE";
 
-/// A `git` with these settings of a user.
+/// Creates a `git` program with these user settings.
 fn git_with(place: &Path, settings: &str) -> PathBuf {
     let (config, program) = (place.join("gitconfig"), place.join("git"));
     fs::write(&config, settings).unwrap();
@@ -49,7 +49,7 @@ async fn git_insteadof_setting_is_used() {
     assert!(test.fetcher.fetch(&offers[0]).await.is_ok());
     let locked = offers[0].place.text(test.path());
     assert!(locked.starts_with("git+https://host.invalid/o/r#"), "{locked}");
-    // A setting cannot start a program instead.
+    // A setting cannot start a program.
     let mark = place.path().join("mark");
     let settings = format!(
         "[url \"ext::touch {}\"]\n\tinsteadOf = https://host.invalid/o/r\n",
@@ -100,13 +100,13 @@ async fn git_uses_the_proxy_of_its_settings() {
     Mock::given(any()).respond_with(ResponseTemplate::new(404)).expect(1..).mount(&proxy).await;
     let git = git_with(place.path(), &format!("[http]\n\tproxy = {}\n", proxy.uri()));
     let test = TestFetcher::with(|settings| settings.git = git);
-    // Nothing listens there: whoever answers is the proxy.
+    // Nothing listens on this port, so an answer comes from the proxy.
     let refused = test.offers("http://127.0.0.1:1/o/r.git").await.unwrap_err();
     assert_eq!(refused.code(), "no_repository", "{refused}");
 }
 
-/// Looks at a source in a process of its own, whose environment can be chosen. It prints the names
-/// of the skills, or why there are none.
+/// Looks at a source in a child process with these environment variables. It prints the names of
+/// the skills, or the error.
 fn in_a_child(source: &str, variables: &[(&str, &str)]) -> String {
     let name = "source::proxies_and_mirrors::fetch_in_child_process";
     let mut child = Command::new(env::current_exe().unwrap());
@@ -129,7 +129,7 @@ async fn fetch_in_child_process() {
     }
 }
 
-/// Answers every request over TLS with a text.
+/// Starts an HTTPS server that answers every request with a text.
 fn https(key: &CertifiedKey<rcgen::KeyPair>, text: &'static str) -> u16 {
     let certificate = key.cert.der().clone();
     let secret = PrivateKeyDer::Pkcs8(key.signing_key.serialize_der().into());
@@ -143,7 +143,7 @@ fn https(key: &CertifiedKey<rcgen::KeyPair>, text: &'static str) -> u16 {
             let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
             let mut tls = Stream::new(&mut connection, &mut stream);
             let mut request = [0; 4096];
-            // Whoever does not trust the certificate hangs up.
+            // A client that does not trust the certificate closes the connection.
             if tls.read(&mut request).is_ok() {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", text.len());
                 let _ = tls.write_all(format!("{head}connection: close\r\n\r\n{text}").as_bytes());
@@ -156,7 +156,7 @@ fn https(key: &CertifiedKey<rcgen::KeyPair>, text: &'static str) -> u16 {
 }
 
 #[test]
-fn certificates_of_a_company_are_trusted_where_curl_trusts_them() {
+fn company_certificates_of_curl_are_trusted() {
     let place = tempfile::tempdir().unwrap();
     let key = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let bundle = place.path().join("company.pem");
@@ -171,11 +171,11 @@ fn certificates_of_a_company_are_trusted_where_curl_trusts_them() {
     }
 }
 
-/// A proxy that notes what it is asked for, and refuses.
+/// Starts a proxy that records requests and rejects them.
 fn proxy() -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://localhost:{}", listener.local_addr().unwrap().port());
-    let (told, asked) = mpsc::channel();
+    let (sender, asked) = mpsc::channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { break };
@@ -183,7 +183,7 @@ fn proxy() -> (String, mpsc::Receiver<String>) {
             let length = stream.read(&mut request).unwrap_or(0);
             let text = String::from_utf8_lossy(&request[..length]).into_owned();
             let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n");
-            if told.send(text).is_err() {
+            if sender.send(text).is_err() {
                 break;
             }
         }
@@ -192,7 +192,7 @@ fn proxy() -> (String, mpsc::Receiver<String>) {
 }
 
 #[test]
-fn proxies_of_the_environment_are_asked() {
+fn proxy_variables_are_used() {
     for source in ["https://host.invalid/notes.md", "https://host.invalid/o/r.git"] {
         let (address, asked) = proxy();
         in_a_child(source, &[("https_proxy", &address)]);

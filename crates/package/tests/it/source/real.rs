@@ -1,5 +1,5 @@
-//! Real repositories, where there are some: `SAVOIR_TEST_REPOSITORIES` names a folder with clones,
-//! bare or not, at `*/repo` or `*`. Nothing of them is run or written.
+//! Tests with real repositories: `SAVOIR_TEST_REPOSITORIES` names a folder with clones, bare or
+//! not, at `*/repo` or `*`. Nothing in them is run or written.
 
 use std::{env, fmt::Write as _, fs, path::PathBuf, time::Instant};
 
@@ -7,7 +7,7 @@ use savoir_package::source::OfferedSkill;
 
 use super::TestFetcher;
 
-/// What a skill may be refused for: it is the skill's own fault.
+/// The errors that real skills may have.
 const REFUSALS: [&str; 9] = [
     "link", "submodule", "git_lfs", "too_large", "file-too-large", "forbidden_path",
     "path_characters", "path_collision", "path_length",
@@ -25,7 +25,7 @@ fn repositories() -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn every_real_repository_lists_and_gives_its_good_skills() {
+async fn real_repositories_are_listed_and_fetched() {
     let mut report = String::new();
     for repository in repositories() {
         let test = TestFetcher::new();

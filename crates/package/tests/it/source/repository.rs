@@ -1,4 +1,4 @@
-//! Repositories that tests make.
+//! Creates git repositories for tests.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// A repository with a folder to work in. What was committed is at its address at once.
+/// A repository with a work tree. Commits are available at its address immediately.
 pub(crate) struct Repository {
     place: TempDir,
 }
@@ -44,21 +44,21 @@ impl Repository {
         symlink(target, self.path().join(path)).unwrap();
     }
 
-    /// Commits all that is there and gives the commit.
+    /// Commits all files; returns the commit id.
     pub(crate) fn commit(&self) -> String {
         self.git(&["add", "--all", "--force"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message=x"]);
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Commits a tree that git itself would not make, on the branch `main`.
+    /// Commits a tree that git itself would not create, on the branch `main`.
     pub(crate) fn commit_raw(&self, entries: &[(&str, &[u8], &str)]) {
         let tree = self.raw_tree(entries);
         let commit = self.git(&["commit-tree", &tree, "-m", "x"]);
         self.git(&["update-ref", "refs/heads/main", &commit]);
     }
 
-    /// A tree of modes, names and digests.
+    /// Creates a tree object from modes, names and object ids.
     pub(crate) fn raw_tree(&self, entries: &[(&str, &[u8], &str)]) -> String {
         let mut bytes = Vec::new();
         for (mode, name, digest) in entries {
@@ -88,13 +88,13 @@ pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The repositories of a cache.
+/// Returns the repositories in a cache.
 pub(crate) fn cached(cache: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(cache.join("cache/git")).unwrap();
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
-/// The kinds of all objects of the only repository of a cache, sorted.
+/// Returns the kinds of all objects of the only repository in a cache, sorted.
 pub(crate) fn objects(cache: &Path) -> Vec<String> {
     let repositories = cached(cache);
     assert_eq!(repositories.len(), 1);

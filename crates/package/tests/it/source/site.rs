@@ -1,4 +1,4 @@
-//! Sites that list their skills.
+//! Tests of sites that list their skills.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,8 +22,8 @@ async fn serve_index(server: &MockServer, at: &str, skills: Value) {
 
 #[tokio::test]
 async fn a_site_lists_its_skills() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let watched = told.clone();
+    let skipped = Arc::new(Mutex::new(Vec::new()));
+    let watched = skipped.clone();
     let test = TestFetcher::with(|settings| {
         settings.watcher = Some(Arc::new(move |progress| {
             if let Progress::Skipped { name, .. } = progress {
@@ -49,7 +49,7 @@ async fn a_site_lists_its_skills() {
     serve(&server, "/files/b.zip", packed).await;
     let offers = test.offers(&format!("{}/docs", server.uri())).await.unwrap();
     assert_eq!(names(&offers), ["a", "b"]);
-    assert_eq!(*told.lock().unwrap(), ["c", "d", "../e", "f"]);
+    assert_eq!(*skipped.lock().unwrap(), ["c", "d", "../e", "f"]);
     assert_eq!(offers[0].description.as_deref(), Some("Does a."));
     let tree = test.fetcher.fetch(&offers[0]).await.unwrap();
     assert_eq!(tree.get("SKILL.md").unwrap().bytes, text.as_bytes());
@@ -78,7 +78,7 @@ async fn digest_mismatch_of_site_is_rejected() {
 }
 
 #[tokio::test]
-async fn older_lists_name_each_file() {
+async fn lists_of_version_0_1_name_each_file() {
     let (test, server) = (TestFetcher::new(), MockServer::start().await);
     let index = json!({"skills": [
         {"name": "a", "description": "Does a.", "files": ["SKILL.md", "x/a b.md"]},
@@ -98,7 +98,7 @@ async fn older_lists_name_each_file() {
 }
 
 #[tokio::test]
-async fn lists_that_cannot_be_read() {
+async fn invalid_lists_are_rejected() {
     let test = TestFetcher::new();
     for (index, code) in [
         (json!({"$schema": "https://x.example/9.9", "skills": 1}).to_string(), "index_schema"),

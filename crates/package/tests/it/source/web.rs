@@ -1,4 +1,4 @@
-//! Files from addresses.
+//! Tests of files from URLs.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn an_archive_is_loaded_once() {
 }
 
 #[tokio::test]
-async fn bytes_decide_what_a_file_is() {
+async fn content_decides_file_format() {
     let (test, server) = (TestFetcher::new(), MockServer::start().await);
     serve(&server, "/docs/notes/SKILL.md", "Be brief.").await;
     serve(&server, "/x.md", zip(&[("x/SKILL.md", "prose")])).await;
@@ -49,7 +49,7 @@ async fn bytes_decide_what_a_file_is() {
 }
 
 #[tokio::test]
-async fn a_digest_that_differs() {
+async fn different_digest_is_rejected() {
     let (test, server) = (TestFetcher::new(), MockServer::start().await);
     serve(&server, "/x.md", "new").await;
     let url = format!("{}/x.md", server.uri());

@@ -1,4 +1,4 @@
-//! There and back: what the real tools installed is adopted, and they still know it.
+//! Tests that skills of the real tools are adopted, and that the tools still recognize them.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _};
 
@@ -23,7 +23,7 @@ impl TestMachine {
         SkillSet::new(&self.path("project"), Scope::Project, agents, self.path("data"))
     }
 
-    /// A fetcher whose git finds the repository of the test under its address on the web.
+    /// Creates a fetcher whose git finds the test repository under its HTTPS address.
     fn fetcher(&self) -> Fetcher {
         let script = format!(
             "#!/bin/sh\nexport HOME='{}' GIT_ALLOW_PROTOCOL=file\nexec git \"$@\"\n",
@@ -37,7 +37,7 @@ impl TestMachine {
         Fetcher::new(settings)
     }
 
-    /// Adopts everything that is found; no byte of it changes, nor of the ledgers.
+    /// Adopts everything, and checks that neither skills nor ledgers changed.
     async fn adopt(&self, fetcher: Option<&Fetcher>) -> Vec<PlannedChange> {
         let before = self.project();
         let ledger = self.open();
@@ -61,7 +61,7 @@ impl TestMachine {
         Lock::read(&self.path("project/savoir.lock")).unwrap()
     }
 
-    /// What `skills list` says, without the order in which it says it.
+    /// Returns the output of `skills list` without its order.
     fn listed(&self) -> Vec<(String, String)> {
         let text = self.run("skills", &["list", "--json"]);
         let listed: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -72,7 +72,7 @@ impl TestMachine {
         listed
     }
 
-    /// Every file and link of the project.
+    /// Returns every file and link of the project.
     fn project(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         walk(&self.path("project"), &mut found);
@@ -95,7 +95,7 @@ fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 #[tokio::test]
-async fn what_npx_skills_installed_is_adopted() {
+async fn skills_of_npx_are_adopted() {
     let Some(machine) = TestMachine::new("npx skills, adopted") else { return };
     machine.publish();
     let first = machine.git(&["rev-parse", "HEAD"]);
@@ -104,10 +104,10 @@ async fn what_npx_skills_installed_is_adopted() {
     let listed = machine.listed();
     assert_eq!(listed.len(), 1);
     let fetcher = machine.fetcher();
-    let told = machine.adopt(Some(&fetcher)).await;
+    let changes = machine.adopt(Some(&fetcher)).await;
     assert!(
-        matches!(&told[..], [PlannedChange::Adopted { name, .. }] if name == "pdf"),
-        "{told:?}"
+        matches!(&changes[..], [PlannedChange::Adopted { name, .. }] if name == "pdf"),
+        "{changes:?}"
     );
     let pdf = &machine.locked().skills["pdf"];
     let expected = format!("git+https://gitlab.com/ada/papers.git#{first}:skills/pdf");
@@ -155,7 +155,7 @@ async fn update(machine: &TestMachine, fetcher: &Fetcher, offer: &OfferedSkill) 
 }
 
 #[tokio::test]
-async fn what_npx_skills_copied_from_a_folder_is_adopted() {
+async fn skills_that_npx_copied_from_folder_are_adopted() {
     let Some(machine) = TestMachine::new("npx skills, copies adopted") else { return };
     let agents = ["-y", "--copy", "-a", "claude-code", "-a", "roo"];
     machine.run("skills", &[&["add", "../source/skills/pdf"][..], &agents].concat());
@@ -196,7 +196,7 @@ fn npx_skills_lists_what_savoir_installed() {
 }
 
 #[tokio::test]
-async fn what_clawhub_installed_is_adopted() {
+async fn skills_of_clawhub_are_adopted() {
     let Some(machine) = TestMachine::new("clawhub, adopted") else { return };
     let registry = Registry::start(&machine);
     let workdir = machine.path("project");

@@ -10,7 +10,7 @@ use std::{
 
 use super::{super::SearchError, *};
 
-/// Tells a process of these tests which folder it works in.
+/// The environment variable that tells a child process its folder.
 const FOLDER_VARIABLE: &str = "SAVOIR_TEST_SEARCH_FOLDER";
 
 fn many(from: u64, count: u64) -> impl Iterator<Item = IndexChange> {
@@ -39,7 +39,7 @@ fn commit_stores_documents_and_number() {
 }
 
 #[test]
-fn a_batch_that_ends_in_a_panic_is_not_applied() {
+fn panicking_batch_is_not_applied() {
     let folder = TempDir::new().unwrap();
     let index = fresh(folder.path());
     index.apply(many(0, 2), 1).unwrap();
@@ -68,7 +68,20 @@ fn index_of_other_database_is_rebuilt() {
     assert_eq!((applied, index.skill_count()), (0, 0));
 }
 
-/// What happens to a file, and its name.
+#[test]
+fn files_of_a_killed_process_are_removed() {
+    let folder = TempDir::new().unwrap();
+    let index = fresh(folder.path());
+    index.apply(many(0, 3), 7).unwrap();
+    drop(index);
+    let left = folder.path().join("0/index/.tmpA1b2C3");
+    fs::write(&left, "half of a file").unwrap();
+    let (index, applied) = reopened(folder.path());
+    assert_eq!((applied, index.skill_count()), (7, 3));
+    assert!(!left.exists());
+}
+
+/// A name, and a function that damages a file.
 type Damage = (&'static str, fn(&Path));
 
 #[test]
@@ -104,7 +117,7 @@ fn damaged_index_is_rebuilt() {
             }
             damage(&inside.join(name));
             let (index, applied) = reopened(folder.path());
-            // Files that only say who may write hold nothing.
+            // Lock files contain no data.
             let expected = if index.skill_count() == 20 { 7 } else { 0 };
             assert_eq!(applied, expected, "{name:?} {what}");
             index.apply(many(0, 20), 7).unwrap();
@@ -141,7 +154,7 @@ fn leftover_lock_of_killed_process_is_ignored() {
         let path = entry.unwrap().path();
         fs::copy(&path, inside(other.path()).join(path.file_name().unwrap())).unwrap();
     }
-    // Another process writes what this one would, and is ended before it commits.
+    // Another process applies the same change and is killed before it commits.
     reopened(other.path()).0.apply([IndexChange::Remove("skill-3".to_owned())], 8).unwrap();
     let left = deletions(other.path());
     assert_eq!(left.len(), 1);
@@ -156,7 +169,7 @@ fn leftover_lock_of_killed_process_is_ignored() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_named() {
+fn unwritable_folder_is_named_in_error() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -220,7 +233,7 @@ fn searching_goes_on_while_changes_are_applied() {
     index.apply(many(0, 100), 1).unwrap();
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            // Each state has a hundred skills: one goes for each that comes.
+            // There are always a hundred skills: each round removes as many as it adds.
             for round in 0..20 {
                 let gone = (round * 10..round * 10 + 10)
                     .map(|n| IndexChange::Remove(format!("skill-{n}")));
@@ -237,7 +250,7 @@ fn searching_goes_on_while_changes_are_applied() {
     });
 }
 
-/// Runs one of these tests in a process of its own, through a shell that prepares it.
+/// Runs a test of this file in a child process, through a shell that prepares its environment.
 fn child(test: &str, prepare: &str, folder: &Path) -> Child {
     let path = module_path!().split_once("::").unwrap().1;
     let name = format!("{path}::{test}");
@@ -249,7 +262,7 @@ fn child(test: &str, prepare: &str, folder: &Path) -> Child {
 
 #[test]
 #[ignore = "another test starts it and ends it in the middle"]
-fn applies_until_it_is_killed() {
+fn apply_changes_until_killed() {
     let folder = PathBuf::from(env::var_os(FOLDER_VARIABLE).unwrap());
     let (index, _) = reopened(&folder);
     index.apply(many(0, 10), 1).unwrap();
@@ -264,7 +277,7 @@ fn applies_until_it_is_killed() {
 #[test]
 fn killed_process_keeps_last_commit() {
     let folder = TempDir::new().unwrap();
-    let mut child = child("applies_until_it_is_killed", "", folder.path());
+    let mut child = child("apply_changes_until_killed", "", folder.path());
     let running = folder.path().join("running");
     let start = Instant::now();
     while !running.exists() {
@@ -283,7 +296,7 @@ fn killed_process_keeps_last_commit() {
 
 #[test]
 #[ignore = "another test starts it where files cannot grow"]
-fn applies_more_than_fits() {
+fn apply_changes_beyond_disk_limit() {
     let folder = PathBuf::from(env::var_os(FOLDER_VARIABLE).unwrap());
     let (index, applied) = reopened(&folder);
     assert_eq!((applied, index.skill_count()), (1, 10));
@@ -302,9 +315,10 @@ fn full_disk_keeps_old_index() {
     let index = fresh(folder.path());
     index.apply(many(0, 10), 1).unwrap();
     drop(index);
-    // The shell counts in blocks of 512 bytes. A file that would grow beyond is an error, not a signal.
+    // The shell counts blocks of 512 bytes. Ignoring the signal makes exceeding the limit a write
+    // error.
     let small = "trap '' XFSZ; ulimit -f 40;";
-    let status = child("applies_more_than_fits", small, folder.path()).wait().unwrap();
+    let status = child("apply_changes_beyond_disk_limit", small, folder.path()).wait().unwrap();
     assert!(status.success() && folder.path().join("done").exists(), "{status}");
     let (index, applied) = reopened(folder.path());
     assert_eq!((applied, index.skill_count()), (2, 11));

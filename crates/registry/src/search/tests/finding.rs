@@ -31,17 +31,17 @@ fn sample_index() -> TestIndex {
 fn queries_and_expected_first_result() {
     let sample_index = sample_index();
     let table = [
-        // Hyphens, spaces and none.
+        // With hyphens, spaces and none.
         ("web-search", "web-search"),
         ("web search", "web-search"),
         ("websearch", "web-search"),
         ("WEB_SEARCH", "web-search"),
-        // While typing.
+        // While the user is typing.
         ("web sea", "web-search"),
         ("websea", "web-search"),
         ("kube", "kubernetes-deployer"),
         ("ships kuber", "kubernetes-deployer"),
-        // Typing errors: one more, one less, another, two swapped; two in long words.
+        // Typos: one letter added, missing, replaced or swapped; two typos in long words.
         ("serch", "web-search"),
         ("saerch", "web-search"),
         ("seaarch", "web-search"),
@@ -51,7 +51,7 @@ fn queries_and_expected_first_result() {
         ("kuberntees", "kubernetes-deployer"),
         ("kubrnetse", "kubernetes-deployer"),
         ("dtabaess", "databases"),
-        // Endings, in prose only.
+        // Word endings, in prose only.
         ("summarising finding", "web-search"),
         ("reviewing requests", "code-review"),
         ("migration query", "databases"),
@@ -91,8 +91,8 @@ fn queries_and_expected_first_result() {
 #[test]
 fn queries_without_result() {
     let sample_index = sample_index();
-    // After the unknown word: too short for an error, two errors in seven letters, another order, not
-    // together in one skill.
+    // Queries without results: an unknown word, a word too short for a typo, two typos in seven
+    // letters, another word order, words of different skills.
     let table = [
         "xyzzy", "wbe", "saercch", "\"request pull\"", "review tag:research",
         "tag:research tag:kitchen", "author:acme author:jo", "tier:golden", "京東", "\"観光東京\"",
@@ -215,7 +215,7 @@ fn two_typos_need_correct_first_letter() {
     assert_eq!(sample_index.keys("gubrenetes"), Vec::<String>::new());
 }
 
-/// However many others fit as well or better.
+/// Skills of the namespaces are found even if many others match as well or better.
 #[test]
 fn skills_of_some_namespaces() {
     let of = |namespace: &str, name: &str| Document {
@@ -286,4 +286,17 @@ fn total_counts_all_pages() {
     assert_eq!((hits.items.len(), hits.more, hits.total), (10, true, 30));
     let last = sample_index.index.search(&asked("pdf"), 10, 20).unwrap();
     assert_eq!((last.items.len(), last.more, last.total), (10, false, 30));
+}
+
+#[test]
+fn only_evaluated_skills() {
+    let test_index = TestIndex::new(vec![
+        Document { evaluated: true, ..skill("pdf-forms", "Fills forms.") },
+        skill("pdf-pages", "Splits pages."),
+    ]);
+    assert_eq!(test_index.keys("pdf evaluated:yes"), ["pdf-forms"]);
+    let query = Query { evaluated: true, ..asked("") };
+    let hits = test_index.index.search(&query, 10, 0).unwrap();
+    assert_eq!(hits.items.len(), 1, "{hits:?}");
+    assert_eq!(test_index.keys("pdf").len(), 2);
 }

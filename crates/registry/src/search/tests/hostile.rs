@@ -9,10 +9,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What an answer may take, with room for a busy machine and a program that is not optimised.
+/// A generous limit for a query in a debug build on a busy machine.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A thousand skills that share their words.
+/// A thousand skills with the same words.
 static INDEX: LazyLock<TestIndex> = LazyLock::new(|| {
     let words = ["web", "search", "data", "a", "the", "東京", "пример", "x1"];
     let text = |number: usize, length: usize| {
@@ -88,6 +88,7 @@ fn hostile_documents() {
             tier: Tier::Verified,
             downloads: u64::MAX,
             updated_at: i64::MIN,
+            evaluated: true,
             yanked_all: false,
         };
         let sample_index = TestIndex::new(vec![document.clone(), skill("innocent", "beside it")]);

@@ -2,7 +2,7 @@
 
 use super::{super::MatchKind, *};
 
-/// A skill with a word in each place that a skill has.
+/// Skills with the same word in different fields.
 fn places() -> Vec<Document> {
     let filler = "several other things that have nothing to do with it";
     let mut tagged = skill("in-tags", filler);
@@ -81,7 +81,7 @@ fn closer_matches_rank_first() {
 }
 
 #[test]
-fn the_exact_name_comes_first() {
+fn exact_name_ranks_first() {
     let mut popular = skill("git", "everything about git, git and git");
     popular.downloads = 10_000_000;
     popular.tier = Tier::Verified;

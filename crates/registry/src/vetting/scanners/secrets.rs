@@ -115,9 +115,9 @@ mod tests {
         let Ok(found) = findings(serde_json::from_str(report).unwrap(), &copies) else {
             panic!("it failed");
         };
-        let told: Vec<_> = found.iter().map(|one| (one.rule.as_str(), one.severity)).collect();
+        let rules: Vec<_> = found.iter().map(|one| (one.rule.as_str(), one.severity)).collect();
         assert_eq!(
-            told,
+            rules,
             [
                 ("detect-secrets:github-token", Severity::High),
                 ("detect-secrets:secret-keyword", Severity::Medium)

@@ -1,4 +1,4 @@
-//! What tools do where nothing is real.
+//! Tests of tools that run with decoy secrets.
 
 use savoir_registry::vetting::{Detonation, EngineOutcome, Options, Vetting};
 use savoir_scan::{Severity, Verdict};
@@ -19,7 +19,7 @@ fn a_harmless_tool_is_allowed() {
 }
 
 #[test]
-fn whoever_opens_a_secret_at_import_is_blocked() {
+fn opening_a_secret_at_import_is_blocked() {
     if !can_detonate() {
         return;
     }
@@ -36,7 +36,7 @@ fn whoever_opens_a_secret_at_import_is_blocked() {
 }
 
 #[test]
-fn detours_to_a_secret_are_seen() {
+fn indirect_access_to_secret_is_detected() {
     if !can_detonate() {
         return;
     }
@@ -56,7 +56,7 @@ fn detours_to_a_secret_are_seen() {
 }
 
 #[test]
-fn secrets_that_leave_are_known_in_every_wrapping() {
+fn encoded_secrets_in_requests_are_detected() {
     if !can_detonate() {
         return;
     }
@@ -79,17 +79,17 @@ fn secrets_that_leave_are_known_in_every_wrapping() {
         let found = detonated(&vetted)[0];
         assert!(found.message.contains("GITHUB_TOKEN to api.example.com"), "{}", found.message);
     }
-    // What the tool is for is no theft.
+    // Sending a declared secret to the declared host is allowed.
     let declared = "requirements:\n  env_vars: [GITHUB_TOKEN]\n";
     let vetted = vet(&gaia(&["network:write:api.example.com"], declared, &look(&send("value"))));
     assert_eq!(detonated(&vetted), Vec::<&_>::new());
-    // But not to anyone else.
+    // Sending it to another host is not.
     let vetted = vet(&gaia(&["network:write:other.example.com"], declared, &look(&send("value"))));
     assert_eq!(vetted.verdict, Verdict::Block);
 }
 
 #[test]
-fn what_is_not_declared_is_asked_about() {
+fn undeclared_actions_need_review() {
     if !can_detonate() {
         return;
     }
@@ -162,7 +162,7 @@ fn what_is_not_declared_is_asked_about() {
 }
 
 #[test]
-fn a_missing_package_does_not_hide_what_a_tool_does() {
+fn missing_package_does_not_hide_actions() {
     if !can_detonate() {
         return;
     }
@@ -171,9 +171,10 @@ fn a_missing_package_does_not_hide_what_a_tool_does() {
     let vetted = vet(&gaia(&[], "", &look(body)));
     assert_eq!(vetted.verdict, Verdict::Block, "{:#?}", detonated(&vetted));
     assert!(rules(&vetted).contains(&"detonation-undeclared-host"));
-    let told = detonated(&vetted).into_iter().find(|one| one.rule == "detonation-failed").unwrap();
-    assert_eq!(told.severity, Severity::Info);
-    assert!(told.message.contains("`requests`"), "{}", told.message);
+    let finding =
+        detonated(&vetted).into_iter().find(|one| one.rule == "detonation-failed").unwrap();
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(finding.message.contains("`requests`"), "{}", finding.message);
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn command_tools_handlers_and_code_blocks_are_run_too() {
 }
 
 #[test]
-fn what_has_no_tools_is_not_run() {
+fn skill_without_tools_is_not_run() {
     let text = "---\nname: demo\ndescription: Says how. Use for tests.\n---\n\nRead the file.\n";
     let vetted = vet(&tree(&[("SKILL.md", text)]));
     let run = vetted.engines.iter().find(|run| run.name == "detonation").unwrap();
@@ -214,7 +215,7 @@ fn what_has_no_tools_is_not_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_runtime_goes_on_meanwhile() {
+async fn vetting_does_not_block_the_runtime() {
     if !can_detonate() {
         return;
     }

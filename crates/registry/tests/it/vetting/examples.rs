@@ -1,4 +1,4 @@
-//! Skills that mean no harm must not be blocked.
+//! Tests that harmless skills are not blocked.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use savoir_skill::{Dialect, Source, read};
 
 use super::{can_detonate, detonated, vet};
 
-/// Skills of others that are tried; the whole collection would take too long.
+/// How many skills of the collection are vetted; all of them would take too long.
 const SAMPLE: usize = 40;
 
 fn root() -> PathBuf {
@@ -32,7 +32,7 @@ fn skills(folder: &Path, into: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn the_examples_are_allowed() {
+fn example_skills_are_allowed() {
     if !can_detonate() {
         return;
     }
@@ -41,15 +41,15 @@ fn the_examples_are_allowed() {
     assert!(found.len() > 10, "{found:?}");
     for folder in found {
         let vetted = vet(&Tree::read(&folder).unwrap());
-        let told: Vec<_> = detonated(&vetted).iter().map(|one| one.message.clone()).collect();
-        eprintln!("{}: {} {told:?}", folder.display(), vetted.summary());
+        let messages: Vec<_> = detonated(&vetted).iter().map(|one| one.message.clone()).collect();
+        eprintln!("{}: {} {messages:?}", folder.display(), vetted.summary());
         assert!(vetted.verdict < Verdict::Block, "{vetted:#?}");
-        assert!(told.is_empty(), "{vetted:#?}");
+        assert!(messages.is_empty(), "{vetted:#?}");
     }
 }
 
 #[test]
-fn skills_of_others_with_tools_are_not_blocked() {
+fn real_skills_with_tools_are_not_blocked() {
     let corpus = root().join("../shared/corpus");
     if !can_detonate() || !corpus.is_dir() {
         eprintln!("=== SKIPPED: no collection of skills beside the repository, or no sandbox ===");

@@ -1,4 +1,4 @@
-//! Programs of others, and programs that only pretend to be them.
+//! Tests of external scanners, and of programs that only pretend to be scanners.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use savoir_scan::{Severity, Verdict};
 
 use super::{can_detonate, gaia, look, options, tree};
 
-/// Where the real ones are, or `None` with a note.
+/// Returns the folder of installed scanners; prints a note if there is none.
 fn installed() -> Option<PathBuf> {
     let folder = env::var_os("SAVOIR_TEST_SCANNERS").map(PathBuf::from);
     if folder.is_none() {
@@ -32,7 +32,7 @@ fn quiet(folder: &Path) -> Options {
 }
 
 #[test]
-fn the_real_ones_find_what_they_are_for() {
+fn installed_scanners_find_problems() {
     let Some(folder) = installed().filter(|_| can_detonate()) else { return };
     let vetting = Vetting::detect(quiet(&folder));
     let token = ["ghp_", "A1b2C3d4E5f6G7h8I9j0", "K1l2M3n4O5p6Q7r8"].concat();
@@ -71,9 +71,9 @@ fn the_real_ones_find_what_they_are_for() {
 }
 
 #[test]
-fn without_them_nothing_is_missing_but_them() {
+fn missing_scanners_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // A script that is not in an environment cannot be shown to the sandbox alone.
+    // A script outside of a Python environment cannot be mounted in the sandbox alone.
     let script = folder.path().join("bandit");
     fs::write(&script, "#!/bin/sh\ntrue\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -82,7 +82,7 @@ fn without_them_nothing_is_missing_but_them() {
     assert_eq!(vetted.verdict, Verdict::Allow, "{vetted:#?}");
 }
 
-/// An environment whose `bandit` is this module.
+/// Creates an environment whose `bandit` is this module.
 fn pretender(root: &Path, module: &str) -> PathBuf {
     let python = fs::canonicalize("/usr/bin/python3")
         .or_else(|_| fs::canonicalize("/usr/local/bin/python3"));
@@ -107,7 +107,7 @@ fn pretender(root: &Path, module: &str) -> PathBuf {
 }
 
 #[test]
-fn one_that_fails_is_not_one_that_found_nothing() {
+fn failed_scanner_is_reported() {
     if !can_detonate() {
         return;
     }

@@ -98,8 +98,8 @@ pub(crate) fn make_mounts_private() -> Result<()> {
 
 /// Makes the working directory the root and detaches the old root.
 pub(crate) fn enter_root() -> Result<()> {
-    // SAFETY: all paths are C strings. Old and new root are the same directory: the old one then
-    // lies on top of the new one and is detached at once.
+    // SAFETY: all paths are C strings. Old and new root are the same directory, so the old one is
+    // mounted on top of the new one, and is detached immediately.
     unsafe {
         check(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()))?;
         check_int(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;

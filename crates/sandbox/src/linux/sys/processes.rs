@@ -24,8 +24,8 @@ pub(crate) enum Forked {
 pub(crate) unsafe fn fork_into(namespaces: c_int) -> Result<Forked> {
     let mut pidfd: c_int = -1;
     let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
-    // SAFETY: without CLONE_VM and with a null stack this is a fork: the child goes on with a copy
-    // of this stack. The third argument is where the descriptor goes on every architecture.
+    // SAFETY: without CLONE_VM and with a null stack this is a fork: the child continues with a
+    // copy of this stack. The third argument receives the descriptor on every architecture.
     let result =
         unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags), 0, &raw mut pidfd, 0, 0) };
     match check(result)? {
@@ -39,8 +39,8 @@ pub(crate) unsafe fn fork_into(namespaces: c_int) -> Result<Forked> {
 /// ends; this process waits until then.
 ///
 /// # Safety
-/// `entry` must be sound when called with `argument` on another stack while this thread stands
-/// still, and `stack` must be unused memory that is large enough for it.
+/// `entry` must be sound when called with `argument` on another stack while this thread is
+/// suspended, and `stack` must be unused memory that is large enough for it.
 pub(crate) unsafe fn start_sharing_memory(
     entry: extern "C" fn(*mut libc::c_void) -> c_int,
     stack: &mut [u8],
@@ -156,13 +156,13 @@ pub(crate) fn reap_child() -> Option<(libc::pid_t, c_int)> {
 
 /// Signals every process of this namespace except this one.
 pub(crate) fn signal_all(signal: c_int) {
-    // SAFETY: kill takes no pointer. An error means that nobody is left.
+    // SAFETY: kill takes no pointer. An error means that no process is left.
     unsafe { libc::kill(-1, signal) };
 }
 
 /// Kills every process of this namespace except this one, and waits until they have ended.
 pub(crate) fn kill_all() {
-    // SAFETY: no pointers are passed but that to nowhere. Both fail once nobody is left.
+    // SAFETY: only a null pointer is passed. Both calls fail once no process is left.
     unsafe {
         loop {
             let is_alone = libc::kill(-1, libc::SIGKILL) < 0;

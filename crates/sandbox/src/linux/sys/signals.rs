@@ -42,8 +42,8 @@ pub(crate) fn block_signals() -> Result<libc::sigset_t> {
 
 /// Blocks the signals with which a user or the system ends a program, for this thread and the
 /// threads that it starts. Returns the old mask and a descriptor on which the signals arrive.
-/// Signals that the program handles itself are not blocked: the descriptor would take them away
-/// from the handler.
+/// Signals with a handler in this process are not blocked, because the descriptor would receive
+/// them instead of the handler.
 pub(crate) fn block_termination_signals() -> Result<(libc::sigset_t, OwnedFd)> {
     // SAFETY: both sets are valid places, initialised before they are read; the descriptor is new.
     unsafe {

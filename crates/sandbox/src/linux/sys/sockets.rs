@@ -79,8 +79,8 @@ pub(crate) fn receive(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = mem::size_of_val(&control.0) as _;
-    // SAFETY: message and all that it points to live through the call; the header that the kernel
-    // filled in is looked at only if there is one, and its descriptor belongs to nobody else.
+    // SAFETY: message and all that it points to live through the call; the header is read only if
+    // the kernel filled one in, and nothing else owns its descriptor.
     unsafe {
         let result = libc::recvmsg(socket, &raw mut message, libc::MSG_CMSG_CLOEXEC);
         let length = check(result as c_long)?;

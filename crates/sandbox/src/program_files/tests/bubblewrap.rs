@@ -51,7 +51,7 @@ fn prints_with(programs: &[PathBuf], folder: &Path, arguments: &[&str], expected
     );
 }
 
-/// Every place where it is installed.
+/// All installations of a program.
 fn each(name: &str) -> impl Iterator<Item = PathBuf> {
     ["/usr/local/bin", "/usr/bin", "/bin"]
         .map(|folder| Path::new(folder).join(name))
@@ -76,7 +76,7 @@ fn git_runs_with_listed_files() {
             ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "first"];
         prints(&git, folder.path(), &commit, "");
         prints(&git, folder.path(), &["log", "--oneline"], "first");
-        // Its helper for the web starts, and says that there is no such host.
+        // Git's HTTP helper starts, and reports that it cannot resolve the host.
         if let Some(output) = run(
             std::slice::from_ref(&git),
             folder.path(),
@@ -99,7 +99,7 @@ fn python_runs_with_listed_files() {
     let folder = folder();
     for python in each("python3").chain(pythons()) {
         let missing = Command::new(&python).args(["-c", IMPORTS]).output().unwrap();
-        // What does not work outside cannot work inside.
+        // A module that does not work outside is not tested inside.
         if missing.status.success() {
             prints(&python, folder.path(), &["-c", IMPORTS], "done");
         }
@@ -146,7 +146,7 @@ fn shells_run_with_listed_files() {
     for shell in each("bash").chain(each("sh")).chain(each("dash")) {
         prints(&shell, folder.path(), &["-c", "echo hi"], "hi");
     }
-    // Nothing else is there.
+    // No other program exists in the root.
     for bash in each("bash") {
         prints(&bash, folder.path(), &["-c", "id || cat /etc/passwd || ls || echo alone"], "alone");
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{super::FileUse, *};
 
-/// A program for this machine with these libraries, loader and folders, made by hand.
+/// Builds an ELF file for this machine with these libraries, this loader and these search folders.
 fn forged(needed: &[&str], loader: &str, runpath: &str) -> Vec<u8> {
     const BASE: usize = 64 + 3 * 56;
     let Some(machine) = crate::program_files::elf::ELF_MACHINE else { return Vec::new() };
@@ -88,7 +88,7 @@ fn files_that_are_not_programs_are_rejected() {
     for path in ["/proc/self/exe", "/dev/null", "/usr/../proc/self/exe"] {
         assert_eq!(of(path), Err(ProgramFilesError::Reserved { path: path.into() }));
     }
-    // A link that leads through `/proc` would lead elsewhere inside.
+    // A link through `/proc` would have another target inside the sandbox.
     assert!(matches!(of(at("magic")), Err(ProgramFilesError::Reserved { .. })));
 }
 
@@ -108,7 +108,8 @@ fn forged_program_needs_the_libraries_it_names() {
     );
 }
 
-/// The trick with the loader, turned round: a program that calls another its library or its loader.
+/// The reverse of the loader check: a program must not name another program as its library or
+/// loader.
 #[test]
 fn program_named_as_library_is_rejected() {
     let home = tempfile::tempdir().unwrap();
@@ -128,7 +129,8 @@ fn program_named_as_library_is_rejected() {
     assert!(matches!(of(&program), Err(ProgramFilesError::MissingLibrary { .. })));
 }
 
-/// Folders beside a program that look like git's or Python's and lead to the user's own.
+/// Folders beside a program that look like git's or Python's, and lead to private folders of the
+/// user.
 #[test]
 fn helper_folders_that_link_elsewhere_are_left_out() {
     let home = tempfile::tempdir().unwrap();
@@ -155,7 +157,7 @@ fn helper_folders_that_link_elsewhere_are_left_out() {
 fn number_of_libraries_is_limited() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
-    // A chain of libraries, each of which needs two more.
+    // A tree of libraries, each of which needs two more.
     for index in 0..700 {
         let names = [format!("l{}", index * 2 + 1), format!("l{}", index * 2 + 2)];
         let needed: Vec<_> = names.iter().map(String::as_str).collect();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::program_files::{elf::ElfFile, path_resolver::PathResolver};
 
-/// What `ldd` prints, as real paths.
+/// The output of `ldd`, as real paths.
 fn ldd(program: &Path) -> BTreeSet<PathBuf> {
     let output = Command::new("ldd").arg(program).output().unwrap();
     String::from_utf8(output.stdout)
@@ -19,7 +19,7 @@ fn ldd(program: &Path) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// What a program is started with, without its helpers.
+/// The libraries of a program, without files of helpers.
 fn libraries(program: &Path) -> BTreeSet<PathBuf> {
     let mut builder = Builder::new(program);
     let resolved = PathResolver::default().resolve(program).unwrap();
@@ -44,7 +44,7 @@ fn libraries_match_ldd() {
     }
 }
 
-/// Every program of the system, which is where the odd ones are.
+/// Tests a sample of all programs of the system, because unusual ones are rare.
 #[test]
 fn libraries_match_ldd_for_every_tenth_program() {
     if find_trusted("ldd").is_none() {
@@ -58,11 +58,11 @@ fn libraries_match_ldd_for_every_tenth_program() {
         .collect();
     programs.sort();
     for program in programs.iter().step_by(10) {
-        let told = ldd(program);
-        // One that lacks a library is another matter.
+        let expected = ldd(program);
+        // Programs with missing libraries are skipped.
         let whole = of(program);
         if !matches!(whole, Err(ProgramFilesError::MissingLibrary { .. })) {
-            assert_eq!(libraries(program), told, "{}", program.display());
+            assert_eq!(libraries(program), expected, "{}", program.display());
             whole.unwrap();
         }
     }
@@ -123,7 +123,8 @@ fn changed_files_invalidate_the_cache() {
     assert_eq!(of(&script), Err(ProgramFilesError::NotFound { path: script }));
 }
 
-/// `cargo test --release -p savoir-sandbox program_files_timings -- --ignored --nocapture`
+/// Run with `cargo test --release -p savoir-sandbox program_files_timings -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 #[expect(clippy::print_stderr, reason = "a measurement")]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::{origin::HELLO, *};
 
-/// What curl prints, or nothing where there is no curl.
+/// The output of curl; `None` if curl is not installed.
 pub(super) fn curl(arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("curl");
     command.args(["--max-time", "10"]).args(arguments);
@@ -19,7 +19,7 @@ fn output(mut command: Command) -> Option<String> {
     Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
-/// A proxy before a host over TLS, with the authority in a file.
+/// A proxy, a host with TLS, and the certificate authority of the run in a file.
 fn https() -> (Origin, Run, tempfile::NamedTempFile) {
     let origin = Origin::tls(&["a.example"], HELLO);
     let grants = vec![grant(MethodGroup::Read, "*.a.example", origin.port)];
@@ -29,7 +29,7 @@ fn https() -> (Origin, Run, tempfile::NamedTempFile) {
     (origin, run, file)
 }
 
-/// curl offers HTTP/2 as well, and hears that it is not spoken.
+/// curl offers HTTP/2 and falls back to HTTP/1.1.
 #[test]
 fn curl_over_tls() {
     let (origin, run, authority) = https();

@@ -11,7 +11,7 @@ fn too_many_connections_are_refused() {
     let answer = read_all(&mut run.connect());
     assert_eq!(status(&answer), "503", "{answer}");
     drop(idle);
-    // The places are free again.
+    // After the connections are closed, new ones are accepted.
     let request =
         format!("GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n\r\n");
     let deadline = Instant::now() + Duration::from_secs(5);

@@ -71,7 +71,7 @@ fn secrets_are_not_sent_in_refused_requests() {
 
 #[test]
 fn secrets_need_tls_or_an_http_grant_or_loopback() {
-    // At home.
+    // Plain HTTP to the loopback address may contain secrets.
     let origin = Origin::plain(HELLO);
     let port = origin.port;
     let run = Run::with(vec![grant(MethodGroup::Read, "a.example", port)], secret(), Vec::new());
@@ -79,7 +79,7 @@ fn secrets_need_tls_or_an_http_grant_or_loopback() {
         "GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\nX-Key: {MARK}\r\n\r\n"
     ));
     assert!(origin.received()[0].contains(VALUE));
-    // Elsewhere: no socket of a test is elsewhere, so the rule is asked.
+    // Tests cannot connect to other addresses, so the check is called directly.
     let permit =
         |plain| super::super::grant_check::Permit { allow_private_addresses: false, plain };
     let may = super::super::forward::may_see_secrets;
@@ -115,7 +115,7 @@ fn secrets_in_responses_are_replaced() {
         assert!(!answer.contains(VALUE));
         assert!(answer.contains(&format!("X-Echo: <{MARK}>\r\n")));
         assert!(answer.ends_with(MARK));
-        // With chunks, the length that the host told would be wrong.
+        // The response is chunked, because replacing secrets changes its length.
         let answer = run.talk(format!(
             "GET http://a.example:{port}/ HTTP/1.1\r\nHost: a.example:{port}\r\n\r\n"
         ));

@@ -30,12 +30,12 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 pub(super) const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 impl Origin {
-    /// Answers every request with these bytes.
+    /// Starts a host that answers every request with these bytes.
     pub(super) fn plain(answer: impl Into<String>) -> Self {
         Self::start(None, answer.into())
     }
 
-    /// The same over TLS, with a certificate for these names.
+    /// Starts a host with TLS and a certificate for these names.
     pub(super) fn tls(names: &[&str], answer: impl Into<String>) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
@@ -56,7 +56,7 @@ impl Origin {
         let port = listener.local_addr().unwrap().port();
         let received = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&received);
-        // Lives as long as the test process; it waits for connections that do not come.
+        // This thread lives as long as the test process, and waits for connections.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -76,7 +76,7 @@ impl Origin {
         Self { port, certificate: None, received }
     }
 
-    /// Requests with their bodies, in the order in which they were complete.
+    /// The received requests with their bodies, in the order of their completion.
     pub(super) fn received(&self) -> Vec<String> {
         self.received.lock().unwrap().clone()
     }
@@ -92,7 +92,7 @@ fn serve(mut stream: &TcpStream, kept: &Mutex<Vec<String>>, answer: &str) {
 
 fn serve_on(stream: &mut (impl Read + Write), kept: &Mutex<Vec<String>>, answer: &str) {
     let mut reader = BufReader::new(stream);
-    // A connection without a request counts too.
+    // Connections without a request are recorded, too.
     let Ok(mut text) = head::read(&mut reader, |_| Ok(())) else {
         kept.lock().unwrap().push("nothing".to_owned());
         return;

@@ -53,7 +53,7 @@ fn server_name_must_match_the_tunnel() {
     let error = stream.write_all(request.as_bytes()).unwrap_err();
     assert!(error.to_string().contains("certificate not valid for name"), "{error}");
     drop(stream);
-    // A client that does not look at certificates is told.
+    // A client that does not verify certificates receives the refusal.
     if let Some(answer) = clients::curl(&[
         "-sk",
         "--proxy",
@@ -76,7 +76,7 @@ fn tunnels_without_tls_are_refused() {
         let answer = run.talk(connect);
         assert!(answer.contains("only TLS is allowed in the tunnel"), "{answer}");
     }
-    // Something that begins like TLS.
+    // Bytes that begin like a TLS handshake.
     let odd = format!("CONNECT {endpoint} HTTP/1.1\r\nHost: {endpoint}\r\n\r\n\x16GARBAGE");
     run.talk(odd);
     assert!(origin.received().is_empty());

@@ -42,7 +42,7 @@ fn input_reaches_the_output() {
 }
 
 #[test]
-fn a_program_that_does_not_read_its_input_ends_all_the_same() {
+fn program_that_ignores_its_input_can_end() {
     if !sandbox_is_supported() {
         return;
     }
@@ -137,7 +137,7 @@ fn too_much_output_ends_a_program_and_is_not_passed_on() {
     if !sandbox_is_supported() {
         return;
     }
-    // The second goes on when it is asked to end.
+    // The second role ignores SIGTERM and continues to print.
     for role in ["print", "print on"] {
         let mut policy = policy(role, "");
         policy.limits.output = MAX_OUTPUT_BYTES;
@@ -191,7 +191,8 @@ fn too_many_processes_end_the_run() {
     let process = start(policy, "");
     end_after(process.kill_handle().unwrap(), 20 * SECOND);
     let outcome = process.communicate(b"", |_, _| {});
-    // Nobody counts root's processes but us; a control group refuses the next one.
+    // Without a control group, a thread counts the processes of root; a control group refuses the
+    // next one.
     if outcome.enforcement.limits == LimitMechanism::ResourceLimits {
         assert_eq!(outcome.end, ProcessEnd::TooManyProcesses);
     }
@@ -242,7 +243,7 @@ fn kill_handle_works_from_another_thread() {
     assert_eq!(outcome.end, ProcessEnd::Signalled(libc::SIGKILL));
     assert!(outcome.duration < 2 * SECOND);
     assert_eq!(processes_with(&marker), Vec::<i32>::new());
-    // Once more does nothing.
+    // Killing it again has no effect.
     thread.join().unwrap().kill();
 }
 

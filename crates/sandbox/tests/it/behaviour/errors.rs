@@ -114,7 +114,7 @@ fn programs_that_cannot_be_started() {
         matches!(error, SandboxError::Program(ProgramFilesError::NotAbsolute { .. })),
         "{error}"
     );
-    // One that exists, and is not among those of the policy.
+    // A program that exists but is not listed in the policy.
     let sandbox = Sandbox::new(policy()).unwrap();
     let error = sandbox.start("/usr/bin/id".as_ref(), &[]).expect_err("it started");
     let expected =

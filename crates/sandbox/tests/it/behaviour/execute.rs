@@ -10,7 +10,7 @@ use crate::support::{self, Run, sandbox_is_supported};
 
 const SHELL: &str = "/bin/sh";
 
-/// Folders of each kind, with a program in the one that is read.
+/// Folders of each kind; the readable one contains a program.
 fn policy(root: &Path, extra_programs: ExtraPrograms) -> Policy {
     for name in ["read", "write", "private"] {
         fs::create_dir_all(root.join(name)).unwrap();

@@ -54,7 +54,7 @@ fn path_replaced_by_a_link_is_not_followed() {
     let (mut shown, mut refused) = (0, 0);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // A start takes some milliseconds: now and then the change comes in its midst.
+            // A start takes some milliseconds, so some of the changes happen during a start.
             for number in 0_u64.. {
                 if over.load(Ordering::Relaxed) {
                     break;
@@ -163,7 +163,7 @@ fn opened_files_are_recorded() {
         assert_eq!(outcome.files.denied, [at(target)].into());
         assert_eq!(outcome.files.written, [].into());
     }
-    // A private folder is nobody else's business.
+    // Access to private scratch folders is not recorded as written files.
     let outcome = run(COPY, &["file", &text("private/new")]);
     assert_eq!(outcome.end, ProcessEnd::Exited(0));
     assert_eq!(outcome.files.written, [].into());

@@ -61,7 +61,7 @@ fn entry() {
     }
 }
 
-/// A tree of processes that do not go when they are asked to.
+/// A tree of processes that ignore SIGTERM.
 fn stubborn() {
     calls::ignore(libc::SIGTERM);
     for _ in 0..2 {
@@ -74,7 +74,7 @@ fn stubborn() {
     thread::sleep(LONG);
 }
 
-/// Takes little by itself, and much with its children.
+/// Uses little memory in each process, and much in all its child processes together.
 fn together() {
     for _ in 0..7 {
         if fork().unwrap() {
@@ -86,7 +86,7 @@ fn together() {
     drop(taken);
 }
 
-/// Takes much once, and has it together with its children.
+/// Uses much memory once, and shares it with its child processes.
 fn shared() {
     let taken = vec![1_u8; 64 << 20];
     for _ in 0..7 {
@@ -99,7 +99,7 @@ fn shared() {
     calls::leave(0);
 }
 
-/// Starts as many as it gets.
+/// Starts as many processes as possible.
 fn many() {
     while let Ok(false) = fork() {}
     thread::sleep(LONG);
@@ -110,7 +110,7 @@ fn print() {
     while io::stderr().write_all(&text).is_ok() {}
 }
 
-/// Reads its own output, so that there is nothing to read where there was a moment ago.
+/// Reads its own output, so that the supervisor's read would block although the pipe was ready.
 fn take_back() {
     let own = File::options().read(true).custom_flags(libc::O_NONBLOCK).open("/proc/self/fd/2");
     let mut own = own.unwrap();
@@ -122,7 +122,8 @@ fn take_back() {
     thread::sleep(LONG);
 }
 
-/// Writes into its own input, so that it is full where it had room a moment ago.
+/// Writes into its own input, so that the supervisor's write would block although the pipe was
+/// ready.
 fn fill() {
     let own = File::options().write(true).custom_flags(libc::O_NONBLOCK).open("/proc/self/fd/0");
     let mut own = own.unwrap();
@@ -136,7 +137,7 @@ fn fill() {
     thread::sleep(LONG);
 }
 
-/// Outside: starts a run and waits to be killed.
+/// Runs outside the sandbox: starts a run, and waits to be killed.
 fn supervise(marker: &str) {
     let process = super::start(super::policy("stubborn", ""), marker);
     thread::sleep(LONG);

@@ -13,10 +13,10 @@ use std::{
 
 use libc::{c_int, c_long};
 
-/// An address that belongs to nobody.
+/// An invalid address.
 pub(crate) const NOWHERE: usize = 8;
 
-/// A number that no call takes.
+/// A number that is invalid for every call.
 pub(crate) const ALL_BITS: usize = usize::MAX;
 
 fn check(result: c_long) -> io::Result<c_long> {
@@ -26,13 +26,13 @@ fn check(result: c_long) -> io::Result<c_long> {
 /// Makes a call with these arguments; the rest is zero.
 pub(crate) fn call(number: c_long, arguments: &[usize]) -> io::Result<c_long> {
     let at = |index: usize| arguments.get(index).copied().unwrap_or(0);
-    // SAFETY: callers pass numbers, addresses of memory that they own, or addresses where nothing
-    // is, which the kernel refuses.
+    // SAFETY: callers pass numbers, addresses of memory that they own, or invalid addresses, which
+    // the kernel rejects.
     check(unsafe { libc::syscall(number, at(0), at(1), at(2), at(3), at(4), at(5)) })
 }
 
-/// Whether the kernel looks at the arguments of a call, which are wrong on purpose, instead of
-/// refusing the call as such.
+/// Succeeds if the kernel checks the arguments of a call, which are wrong on purpose, instead of
+/// refusing the call itself.
 pub(crate) fn reaches(number: c_long, arguments: &[usize]) -> Result<(), String> {
     match call(number, arguments) {
         Ok(_) => Ok(()),
@@ -43,7 +43,7 @@ pub(crate) fn reaches(number: c_long, arguments: &[usize]) -> Result<(), String>
     }
 }
 
-/// The address of something, for a call.
+/// The address of a value, as an argument of a call.
 pub(crate) fn address<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<u8>() as usize
 }
@@ -52,7 +52,7 @@ pub(crate) fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// Does something in a copy of this process, so that the rest of the check is not changed by it.
+/// Does something in a copy of this process, so that it does not affect the rest of the check.
 pub(crate) fn in_child(action: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
     // SAFETY: entries run on the only thread of their process, so the copy is whole.
     let pid = check(unsafe { libc::fork() }.into()).map_err(|error| error.to_string())?;
@@ -73,13 +73,13 @@ pub(crate) fn in_child(action: impl FnOnce() -> io::Result<()>) -> Result<(), St
     }
 }
 
-/// Ends this process with a code, past the harness.
+/// Ends this process with a code, without returning to the test harness.
 pub(crate) fn leave(code: c_int) -> ! {
     // SAFETY: _exit is always sound.
     unsafe { libc::_exit(code) }
 }
 
-/// A copy of this process; `true` in the copy.
+/// Forks this process; returns `true` in the child.
 pub(crate) fn fork() -> io::Result<bool> {
     // SAFETY: entries run on the only thread of their process, so the copy is whole.
     Ok(check(unsafe { libc::fork() }.into())? == 0)
@@ -95,7 +95,7 @@ pub(crate) fn make_node(path: &Path, mode: u32, device: u64) -> io::Result<()> {
     check(unsafe { libc::mknod(path.as_ptr(), mode, device) }.into()).map(drop)
 }
 
-/// Lets a descriptor survive the execution of a program.
+/// Keeps a descriptor open when a program is executed.
 pub(crate) fn keep_on_execute(fd: &OwnedFd) {
     // SAFETY: fcntl takes no pointer here.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) }.into()).unwrap();
@@ -109,7 +109,7 @@ pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<
     }
 }
 
-/// Sends a byte to a socket in the file system through half of a connected pair.
+/// Sends a byte to a socket file through one end of a connected pair.
 pub(crate) fn send_through_pair(kind: c_int, path: &Path) -> io::Result<()> {
     let mut pair = [-1; 2];
     // SAFETY: an address of all zeroes is valid; pair, address and byte live through the calls.
@@ -143,7 +143,7 @@ pub(crate) fn map_length(
     flags: c_int,
     length: usize,
 ) -> io::Result<usize> {
-    // SAFETY: a new mapping at a place that the kernel chooses disturbs nobody.
+    // SAFETY: a new mapping at an address that the kernel chooses does not affect other memory.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), length, rights, flags, fd, 0) };
     if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(at as usize) }
 }
@@ -156,7 +156,7 @@ pub(crate) fn load_library(path: &Path) -> Result<(), String> {
     if handle.is_null() { Err("the loader refuses it".to_owned()) } else { Ok(()) }
 }
 
-/// Calls the kernel in the way of 32-bit programs.
+/// Makes a call through the interface for 32-bit programs.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn old_interface() -> io::Result<()> {
     const GETPID: i32 = 20;

@@ -1,7 +1,7 @@
 //! Checks namespaces, calls for administrators and debuggers, and privileges.
 //!
-//! Where the call itself would do harm its arguments are wrong: then it counts that the kernel
-//! looks at them.
+//! If a successful call would do harm, its arguments are wrong: the check then succeeds if the
+//! kernel validates them.
 
 use std::{fs, io};
 
@@ -148,7 +148,7 @@ pub(super) const CHECKS: &[Check] = &[
     check("call the kernel in the way of 32-bit programs", CALLS, |_| in_child(old_interface))
         .depends(BUILT),
     check("call with the second half of the number set", CALLS, |_| {
-        // The kernel looks at the lower half of these arguments, and so must the filter.
+        // The kernel uses only the lower half of these arguments, and so must the filter.
         let flags = libc::CLONE_NEWUSER as usize | libc::SIGCHLD as usize | 1 << 32;
         in_child(|| match call(libc::SYS_clone, &[flags])? {
             0 => super::calls::leave(0),
@@ -180,7 +180,7 @@ pub(super) const CHECKS: &[Check] = &[
     .root("only root does"),
 ];
 
-/// Makes a user namespace and another one with it, which everyone may.
+/// Creates a user namespace together with another one, which every user may do.
 fn unshare(kind: i32) -> Result<(), String> {
     in_child(|| call(libc::SYS_unshare, &[(libc::CLONE_NEWUSER | kind) as usize]).map(drop))
 }

@@ -14,13 +14,13 @@ use crate::support::{FILE_SIZE, MEMORY, OPEN_FILES, PROCESSES, SCRATCH};
 
 const GROUP: &str = "limits";
 
-/// The kernel counts no processes of root.
+/// The kernel does not limit the number of processes of root.
 pub(crate) const MORE_PROCESSES: &str = "start more processes";
 
 pub(super) const CHECKS: &[Check] = &[
     check(MORE_PROCESSES, GROUP, |_| {
         calls::in_child(|| {
-            // All of them are ended together.
+            // A process group, so that all processes can be killed together.
             call(libc::SYS_setpgid, &[0, 0])?;
             let result = (0..PROCESSES + 8).try_for_each(|_| {
                 if fork()? {

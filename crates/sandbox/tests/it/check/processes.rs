@@ -74,7 +74,7 @@ pub(super) const CHECKS: &[Check] = &[
         done(call(libc::SYS_ptrace, &[SEIZE, parent_id() as usize]))
     }),
     check("change the limits of the parent", GROUP, |_| {
-        // Sets what is set already.
+        // Sets the limit to its current value.
         let mut limit = [0_u64; 2];
         let (parent, core) = (parent_id() as usize, libc::RLIMIT_CORE as usize);
         let place = std::ptr::from_mut(&mut limit) as usize;

@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
         calls::in_child(|| execute_descriptor(&file))
     }),
     check("start a script in a writable folder", GROUP, |at| {
-        // Its interpreter is granted: this very program, which finds nothing to do.
+        // The interpreter is granted: it is this test binary, which runs no test then.
         let path = at.write.join("script");
         done(fs::write(&path, format!("#!{}\n", at.binary.display())))?;
         crate::support::mode(&path, 0o755);
@@ -112,12 +112,12 @@ fn start(program: impl AsRef<OsStr>, arguments: &[&OsStr]) -> Result<(), String>
     if status.success() { Ok(()) } else { Err(status.to_string()) }
 }
 
-/// A copy of a program that needs nothing but what this one needs.
+/// Copies a program that needs no other files than this one.
 fn copy(folder: &Path) -> Result<PathBuf, String> {
     let from = if Path::new(TRUE).exists() {
         PathBuf::from(TRUE)
     } else {
-        // Inside, the folder for reading has one, beside every other folder.
+        // Inside the sandbox, the readable folder next to the other folders contains a program.
         folder.parent().unwrap().join("read/tool")
     };
     let target = folder.join("copy");

@@ -1,6 +1,6 @@
-//! Paths below a writable folder that must stay as they are: `kept` (a folder), `guarded` (a file),
-//! `missing`, `far/missing` (with its folder), `deep/inner`, and `closed/deep/inner` below a folder
-//! that nobody may enter yet.
+//! Checks paths below a writable folder that must stay unchanged: `kept` (a folder), `guarded` (a
+//! file), `missing`, `far/missing` (with its folder), `deep/inner`, and `closed/deep/inner` below a
+//! folder without permissions.
 
 use std::{
     fs::{self, File, Permissions},
@@ -14,10 +14,11 @@ use crate::support::Setup;
 
 const GROUP: &str = "protected paths";
 
-/// Nothing on the disk changes by it.
+/// Writing into a pipe changes nothing on the disk.
 pub(crate) const PIPE_IN_PROTECTED: &str = "write into a pipe in a protected folder";
 
-/// Nothing can be mounted where nothing is: these are undone when the program has ended.
+/// Nothing can be mounted at a missing path, so these files can be created, and are moved aside
+/// when the program has ended.
 pub(crate) const MOVED_ASIDE_CHECKS: [&str; 6] = [
     "make a protected file that is missing",
     "make a file in a protected folder that is missing",

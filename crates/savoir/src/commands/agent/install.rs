@@ -137,19 +137,20 @@ fn missing_skills(
             Necessity::Optional => missing.optional.push(source),
         }
     }
-    // Optional skills are installed one by one: what they need comes first.
+    // Optional skills are installed one by one, so dependencies must come before the skills that
+    // need them.
     missing.optional.reverse();
     Ok(missing)
 }
 
-/// What a skill beside the agent file needs.
+/// The dependencies of a skill in the folder of the agent file.
 fn dependencies(skill: &SkillRef, offers: &LocalSkills) -> impl Iterator<Item = SkillRef> {
     let beside = offers.named(&skill.name).iter();
     let beside = beside.filter(|offer| offer.way == SkillLocationKind::Beside);
     beside.flat_map(|offer| offer.summary.needs.clone()).collect::<Vec<_>>().into_iter()
 }
 
-/// Where a skill is installed from; none if an installed version matches.
+/// The source from which to install a skill; none if an installed version matches.
 fn source_of(skill: &SkillRef, offers: &LocalSkills) -> Option<String> {
     let matching = || {
         let named = offers.named(&skill.name).iter();
@@ -169,7 +170,7 @@ fn source_of(skill: &SkillRef, offers: &LocalSkills) -> Option<String> {
     Some(beside.unwrap_or_else(|| skill.to_string()))
 }
 
-/// Prints the agent as it is now.
+/// Prints the current state of the agent.
 fn report_state(
     agent: &AgentFile,
     set: Option<&str>,

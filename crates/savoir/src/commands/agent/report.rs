@@ -141,7 +141,8 @@ fn why(member: &AssemblyMember<'_>) -> String {
     }
 }
 
-/// The tools of a skill, with the names that the model sees, and the length of its instructions.
+/// Describes the tools of a skill, by the names that the model sees, and the length of its
+/// instructions.
 fn brings(member: &AssemblyMember<'_>) -> String {
     let mut parts: Vec<String> = member.tools.iter().map(|tool| tool.shown.clone()).collect();
     if let Some(text) = member.instructions() {

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use savoir_engine::approval::printable;
 use savoir_package::{
-    Tree,
+    OtherFiles, Tree,
     agent_file::{AgentFile, Assembly, AssemblyRequest, FindingLevel, SkillLocationKind, assemble},
     resolve::CombinedIndex,
 };
@@ -87,8 +87,8 @@ fn folders(path: &std::path::Path, assembly: &Assembly<'_>) -> Result<Vec<PathBu
         .collect()
 }
 
-/// Refuses skills next to the file that the scan blocks: nothing was asked when they came here, as
-/// `savoir agent install` would.
+/// Refuses skills in the folder of the agent file that the scan blocks. Unlike installed skills,
+/// nobody approved them.
 fn check_skills_next_to(assembly: &Assembly<'_>, allowed: &[String]) -> Result<(), CommandError> {
     let mut blocked = Vec::new();
     for member in &assembly.members {
@@ -96,7 +96,7 @@ fn check_skills_next_to(assembly: &Assembly<'_>, allowed: &[String]) -> Result<(
         let Some(folder) = offer.and_then(|offer| offer.folder.as_ref()) else { continue };
         let tree = Tree::read(folder).map_err(|error| CommandError::input(error.to_string()))?;
         let (name, shown) = (member.name.clone(), printable(&folder.display().to_string()));
-        match tree.scan().verdict {
+        match OtherFiles::read(folder).scan_with(&tree).verdict {
             Verdict::Allow => {}
             Verdict::Block if !allowed.contains(&name) => blocked.push((name, shown)),
             Verdict::Block | Verdict::Review => output::note(&format!(
@@ -113,13 +113,13 @@ fn check_skills_next_to(assembly: &Assembly<'_>, allowed: &[String]) -> Result<(
         .hint(format!("to use it anyway: --allow-blocked {}", names.join(","))))
 }
 
-/// Prints what the agent is made of.
+/// Prints the name, the skills and the purpose of the agent.
 fn introduce(agent: &AgentFile, assembly: &Assembly<'_>) {
     let names: Vec<String> = assembly.members.iter().map(|found| printable(&found.name)).collect();
     let version = agent.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let purpose = agent.description.as_deref();
     let purpose = purpose.map(|text| format!(": {}", printable(text))).unwrap_or_default();
-    // Texts of the file stay on their line, so that they cannot look like lines of this program.
+    // Texts of the file stay on one line, so that they cannot imitate lines of this program.
     output::note(&format!("{}{version}{purpose}", printable(&agent.name)));
     output::note(&format!("skills: {}", names.join(", ")));
     let warnings = assembly.findings.iter().filter(|found| found.level == FindingLevel::Warning);

@@ -91,7 +91,7 @@ impl TerminalApprover {
     async fn decide(&self, lines: Vec<QuestionLine>, question: &str) -> Consent {
         let Some(typed) = &self.lines else { return Consent::Nobody };
         let _turn = self.turn.lock().await;
-        // Let the printer show earlier events before the question.
+        // Lets the printer show earlier events before the question.
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         let shown = ask::show_lines(&mut anstream::stderr(), lines);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use savoir_agent::{
     disclosure::{Candidate, Preamble, UnusableSkill},
-    library::{CalledBy, SkillIndex, prepare_skill},
+    library::{CalledBy, SummaryCache, prepare_skill},
     usage::Usage,
 };
 use savoir_engine::Home;
@@ -51,20 +51,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let off = DisabledSkills::read(wanted, &installed, &home)?;
     let mut entries = sort_by_precedence(args.selection.entries(&installed)?, &installed);
     entries.retain(|entry| off.offers(wanted, entry));
-    let (mut skills, mut unusable) = (Vec::new(), Vec::new());
-    let index = SkillIndex::of(&home).ok();
-    let read = |entry: &LedgerEntry| candidate(entry, index.as_ref());
+    let (mut skills, mut hidden, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
+    let cache = SummaryCache::of(&home).ok();
+    let read = |entry: &LedgerEntry| candidate(entry, cache.as_ref());
     for (entry, read) in entries.iter().zip(in_parallel(&entries, read)) {
         match read {
-            Ok(candidate) => skills.extend(candidate),
+            Ok(Some(candidate)) => skills.push(candidate),
+            Ok(None) => hidden.push(HiddenSkill::new(entry.name())),
             Err(reason) => unusable.push(UnusableSkill { name: entry.name().to_owned(), reason }),
         }
     }
-    if let Some(index) = &index {
-        index.save();
+    if let Some(cache) = &cache {
+        cache.save();
     }
     skills.sort_by(|a, b| a.name.cmp(&b.name));
     skills.dedup_by(|a, b| a.name == b.name);
+    hidden.sort_by(|a, b| a.name.cmp(&b.name));
+    hidden.dedup_by(|a, b| a.name == b.name);
     let usage = Usage::of(&home).ok();
     let used = usage.and_then(|usage| usage.all().ok()).unwrap_or_default();
     for skill in &mut skills {
@@ -73,11 +76,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let preamble = Preamble { unusable, ..Preamble::new(skills, args.budget) };
     if args.json {
-        output::json(&preamble)?;
+        output::json(&Shown { preamble: &preamble, hidden })?;
     } else {
         output::content(&output::sanitize(&preamble.text()))?;
-        if preamble.text().is_empty() {
+        if preamble.text().is_empty() && hidden.is_empty() {
             output::note("no skills are installed here; install one: savoir install SOURCE");
+        }
+        for HiddenSkill { name, reason } in &hidden {
+            output::note(&format!("{} is hidden from models: {reason}", output::cell(name)));
         }
         for UnusableSkill { name, reason } in &preamble.unusable {
             output::note(&format!("{} is left out: {}", output::cell(name), output::cell(reason)));
@@ -86,15 +92,43 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The list as JSON.
+#[derive(serde::Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    preamble: &'a Preamble,
+    /// Skills that only users can call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hidden: Vec<HiddenSkill>,
+}
+
+/// A skill that models do not see because its author decided so.
+#[derive(serde::Serialize)]
+struct HiddenSkill {
+    name: String,
+    reason: &'static str,
+}
+
+impl HiddenSkill {
+    fn new(name: &str) -> Self {
+        let reason = "only users call it, because it has `disable-model-invocation: true` \
+                      (for Codex: `allow_implicit_invocation: false`)";
+        Self { name: name.to_owned(), reason }
+    }
+}
+
 /// The entry of a skill in the list; `None` for a skill that only users can call.
-fn candidate(entry: &LedgerEntry, index: Option<&SkillIndex>) -> Result<Option<Candidate>, String> {
+fn candidate(
+    entry: &LedgerEntry,
+    cache: Option<&SummaryCache>,
+) -> Result<Option<Candidate>, String> {
     let read = || {
         let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
         let served = prepare_skill(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
         Ok(CalledBy::Model.check(&served.skill).is_ok().then_some(served.skill))
     };
-    match index {
-        Some(index) => index.candidate(entry.name(), entry.path(), read),
+    match cache {
+        Some(cache) => cache.get_or_read(entry.name(), entry.path(), read),
         None => Ok(read()?.map(|skill| Candidate::new(&skill))),
     }
 }

@@ -225,7 +225,8 @@ fn read_as_agent(entry: &LedgerEntry, agent: &'static Agent, host: &HostRules) -
     })
 }
 
-/// Where the agent finds the skill first: agents read the folders of the user before the others.
+/// The location where the agent finds the skill first: agents read the user's folders before
+/// others.
 fn first_place<'a>(entry: &'a LedgerEntry, agent: &'static Agent) -> Option<&'a SkillLocation> {
     let places = entry.places().iter();
     let read = places.filter(|place| place.agents().any(|reader| reader == agent));

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return Err(failed(&"its folder is a symlink").hint("remove the symlink"));
     }
     std::fs::create_dir_all(&parent).map_err(|error| failed(&error))?;
-    // Also fails for a symlink, which would decide which file is written.
+    // Also fails for a symlink, because its target would be overwritten.
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
     let mut file = file.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {

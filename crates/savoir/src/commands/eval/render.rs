@@ -10,10 +10,10 @@ use savoir_eval::{
 
 use crate::output;
 
-/// Reasons of invalid trials that are listed.
+/// Maximum number of reasons of invalid trials that are listed.
 const MAX_REASONS: usize = 5;
 
-/// The whole summary.
+/// Renders all results as text.
 pub(super) fn summary(results: &Results) -> String {
     let mut text = String::new();
     let conclusion = &results.conclusion;

@@ -25,7 +25,7 @@ use savoir_model::{ChosenModel, Models};
 use savoir_package::TreeError;
 use uuid::Uuid;
 
-use super::{RunArgs, SAVOIR, render};
+use super::{RunArgs, SAVOIR, list, render};
 use crate::{
     agent_skills::{AgentSkillArgs, AgentSkills},
     discover::{self, Candidate},
@@ -37,7 +37,7 @@ use crate::{
     write,
 };
 
-/// Most skills of --decoys that are used: the largest catalogue of trigger queries has 100.
+/// Maximum number of decoy skills: the largest catalogue of trigger queries has 100 skills.
 const MAX_DECOYS: usize = 99;
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
@@ -108,17 +108,20 @@ async fn measure(
         .cases
         .iter()
         .any(|case| case.graded().iter().any(|assertion| assertion.grader == Grader::Judge));
-    // A name of a model that another agent knows says nothing to Savoir.
+    // A model name of another agent is unknown to Savoir.
     let own_model = args.model.as_deref().filter(|_| args.host == SAVOIR);
     let judge = match (needs_judge, args.judge.as_deref().or(own_model)) {
-        (true, wanted) => Some(Judge::new(choose(&models, wanted).await?)),
+        (true, wanted) => {
+            let judge = choose(&models, wanted).await;
+            Some(Judge::new(judge.map_err(|error| with_judge_hint(error, args))?))
+        }
         (false, _) => None,
     };
     let run_env = trust::run_env(&home)?;
     let evaluated = evaluated(skill)?;
     let previous = args.previous.as_deref().map(|path| {
         let previous = evaluated_at(path)?;
-        // The agent must not see which version it has.
+        // The agent must not see which version it uses, so both have the same name.
         Ok::<_, CommandError>(previous.named(&evaluated.record.name))
     });
     let decoys = match &args.decoys {
@@ -129,7 +132,7 @@ async fn measure(
     let host = host(args, skill, &home, &run_env, &models).await?;
     let folder = match &args.output {
         Some(folder) => folder.clone(),
-        None => home.data_folder("evals")?.join(Uuid::now_v7().to_string()),
+        None => home.data_folder(list::FOLDER)?.join(Uuid::now_v7().to_string()),
     };
     let Some(files) = skill.loaded.folder.clone() else {
         return Err(CommandError::input("the skill is a file, and evaluations need a folder"));
@@ -170,6 +173,9 @@ async fn measure(
     drop(progress);
     store::write_results(&folder, &finished.results, &finished.traces)
         .map_err(|error| unwritable(&folder, &error))?;
+    if args.output.is_some() {
+        list::link(&home, &folder)?;
+    }
     Ok((finished.results, folder))
 }
 
@@ -196,10 +202,10 @@ async fn host(
     Ok(Arc::new(SavoirHost::new(chosen, home.clone(), run_env.clone(), folders)))
 }
 
-/// A name of this machine, made up at the first evaluation. It is not in the cache, so a copy of
-/// the cache is noticed.
+/// A random name of this machine, created at the first evaluation. It is not stored in the cache,
+/// so that a copied cache is detected.
 fn machine(home: &Home) -> Result<String, CommandError> {
-    let path = home.data_folder("evals")?.join("machine");
+    let path = home.data_folder(list::FOLDER)?.join("machine");
     let failed = |error: std::io::Error| {
         CommandError::input(format!("{} cannot be written: {error}", path.display()))
     };
@@ -220,7 +226,18 @@ fn unwritable(folder: &Path, error: &std::io::Error) -> CommandError {
         .hint("name another folder with --output")
 }
 
-/// The model, or an error with a hint.
+/// With `--host`, `--model` is not the model that judges.
+fn with_judge_hint(error: CommandError, args: &RunArgs) -> CommandError {
+    match &args.judge {
+        None if args.host != SAVOIR => error.hint(format!(
+            "a model grades the answers of {}: name it with --judge PROVIDER:MODEL",
+            args.host
+        )),
+        _ => error,
+    }
+}
+
+/// Chooses the model, or returns an error with a hint.
 async fn choose(models: &Models, wanted: Option<&str>) -> Result<ChosenModel, CommandError> {
     Ok(models.choose(wanted).await?)
 }
@@ -237,7 +254,7 @@ fn evaluated_at(path: &Path) -> Result<EvaluatedSkill, CommandError> {
     evaluated(&SignedFolder::read(path)?)
 }
 
-/// The name of the skill, if it can be the name of a folder; else the name of its folder.
+/// The name of the skill if it is a valid folder name, else the name of its folder.
 fn place_name(skill: &SignedFolder) -> String {
     let name = skill.name();
     let is_plain = !name.is_empty()
@@ -313,7 +330,7 @@ fn report(args: &RunArgs, results: &Results, folder: &Path) -> Result<ExitCode, 
     Ok(ExitCode::from(u8::from(!passes)))
 }
 
-/// Why the first invalid trial does not count.
+/// The reason of the first invalid trial.
 fn first_reason(results: &Results) -> Option<String> {
     let mut trials = results.cases.iter().flat_map(|case| case.arms.values().flatten());
     let of_trial = trials.find_map(|trial| trial.reason.clone());

@@ -6,15 +6,21 @@ use savoir_package::{
     SkillSummary,
     registry::{
         Client, Name, Network, Package, RegistryError,
-        wire::{Audit, IndexLine, VersionDetail},
+        wire::{Attestations, Audit, IndexLine, PublishedAttestation, VersionDetail},
     },
-    trust::Tier,
+    trust::{
+        Tier, TrustStore,
+        evaluation::{self, EvaluationOutcome},
+    },
 };
 use savoir_skill::version::VersionRange;
 use serde_json::{Value, json};
 
-use super::super::show::Page;
-use crate::{error::CommandError, findings, installed::Installed, output, remote::Remote, runtime};
+use super::super::{show::Page, verify::describe_current};
+use crate::{
+    error::CommandError, findings, installed::Installed, output, remote::Remote, runtime,
+    trust::trust_store_for_run,
+};
 
 /// Most versions and changelog lines that are printed; `--json` has all.
 const MAX_PRINTED_LINES: usize = 20;
@@ -77,6 +83,8 @@ struct PublishedDetails {
     description: String,
     /// `None` for a static mirror, which has only files.
     detail: Option<VersionDetail>,
+    attestations: Result<Attestations, String>,
+    trust: TrustStore,
 }
 
 pub(super) fn run(
@@ -120,7 +128,11 @@ async fn ask(client: &Client, wanted: &PublishedRef) -> Result<PublishedDetails,
         }
         Err(error) => return Err(error),
     };
-    Ok(PublishedDetails { registry: client.address(), line, package, description, detail })
+    let trust = trust_store_for_run().unwrap_or_default();
+    let attestations = client.attestations_of(&line, &trust).await;
+    let attestations = attestations.map_err(|error| error.to_string());
+    let registry = client.address();
+    Ok(PublishedDetails { registry, line, package, description, detail, attestations, trust })
 }
 
 /// A text field of the frontmatter.
@@ -145,6 +157,9 @@ impl PublishedDetails {
             "claimed_tier": self.line.claimed,
             "description": self.description,
             "detail": self.detail,
+            "attestations": self.attestations.as_ref().map(|found| &found.items).ok(),
+            "attestations_disagree": self.attestations.as_ref().map(|found| found.disagree).ok(),
+            "attestations_error": self.attestations.as_ref().err(),
             "versions": versions.collect::<Vec<_>>(),
         })
     }
@@ -179,6 +194,7 @@ impl PublishedDetails {
             Some(None) => page.field("scan", "none yet"),
             None => page.field("scan", "unknown: this registry is a static mirror"),
         }
+        self.evaluations(&mut page);
         page.field("archive", &output::plural(usize::try_from(line.size).unwrap_or(0), "byte"));
         page.field("integrity", &line.integrity);
         self.versions(&mut page);
@@ -212,6 +228,30 @@ impl PublishedDetails {
         let deprecated = self.detail.as_ref().and_then(|detail| detail.deprecated.as_deref());
         let deprecated = deprecated.or(self.line.deprecated.as_deref());
         page.field("deprecated", deprecated.unwrap_or_default());
+    }
+
+    /// Who measured the version. Each attester is shown by itself; the signatures are checked with
+    /// the keys of this machine.
+    fn evaluations(&self, page: &mut Page) {
+        let attestations = match &self.attestations {
+            Ok(attestations) => attestations,
+            Err(why) => return page.field("evaluated", &format!("could not be fetched: {why}")),
+        };
+        let name = self.line.name.last();
+        let describe = |one: &PublishedAttestation| {
+            let bytes = one.statement.to_string();
+            match evaluation::check(bytes.as_bytes(), &self.line.integrity, &self.trust) {
+                EvaluationOutcome::Current(signed) => {
+                    let date = signed.evaluation.finished.get(..10).unwrap_or_default();
+                    format!("{}, {date}", describe_current(&signed, name))
+                }
+                EvaluationOutcome::OtherFiles => "other files than these".to_owned(),
+                EvaluationOutcome::Broken { reason, .. } => format!("invalid: {reason}"),
+            }
+        };
+        let disagree = "the evaluations disagree: compare their models and cases".to_owned();
+        let disagree = attestations.disagree.then_some(disagree);
+        page.list("evaluated", attestations.items.iter().map(describe).chain(disagree));
     }
 
     fn versions(&self, page: &mut Page) {

@@ -31,6 +31,10 @@ pub(super) async fn run(
     common: &Common,
 ) -> Result<ExitCode, CommandError> {
     let base = open.base(base).await?;
+    // Without a server, nobody else removes what a killed command left. This command works without.
+    if let Err(error) = open.storage.remove_unfinished().await {
+        output::note(&format!("files of a killed command could not be removed: {error}"));
+    }
     let indexer = Indexer::new(open.knowledge.clone(), extractor::extractor());
     let mut adding = DocumentAdder { open, base, indexer, replace, taken: HashSet::new() };
     let mut failed = false;

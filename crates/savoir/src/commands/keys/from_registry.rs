@@ -23,7 +23,7 @@ struct ListedKey {
 /// A key to trust.
 struct NewTrust {
     trusted: TrustedKey,
-    /// How it is trusted now: only for other skills.
+    /// The current trust in the key, if it is limited to other skills.
     before: Option<TrustedKey>,
 }
 
@@ -58,7 +58,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
             fresh.push(NewTrust { trusted, before: None });
             continue;
         };
-        // Keep the earlier decision of the user, except that more skills are added.
+        // The earlier decision of the user is kept, except that more skills are added.
         match widened(before, namespaces.as_deref()) {
             Some(trusted) => fresh.push(NewTrust { trusted, before: Some(before.clone()) }),
             None => known.push(before.clone()),
@@ -93,7 +93,8 @@ async fn ask_registry(
     Ok(ListedKey { address, keys, is_skill: false })
 }
 
-/// The skills that the keys are limited to: a signature has the name of a skill, not its namespace.
+/// The skills that the trust is limited to. A signature contains the name of a skill, but not its
+/// namespace.
 fn limits(namespace: &str, args: &Trust, offered: &ListedKey) -> Option<Vec<String>> {
     if !args.namespaces.is_empty() {
         return Some(args.namespaces.clone());
@@ -101,8 +102,8 @@ fn limits(namespace: &str, args: &Trust, offered: &ListedKey) -> Option<Vec<Stri
     offered.is_skill.then(|| vec![namespace.to_owned()])
 }
 
-/// The key with more skills; `None` if it is already trusted for all of these. Without `namespaces`,
-/// for every skill.
+/// The key with trust in more skills; `None` if it is already trusted for all of these. Without
+/// `namespaces`, it is trusted for every skill.
 fn widened(trusted: &TrustedKey, namespaces: Option<&[String]>) -> Option<TrustedKey> {
     let names = trusted.namespaces.as_ref()?;
     let Some(namespaces) = namespaces else {
@@ -116,7 +117,7 @@ fn widened(trusted: &TrustedKey, namespaces: Option<&[String]>) -> Option<Truste
     (!added.is_empty()).then(|| TrustedKey { namespaces, ..trusted.clone() })
 }
 
-/// Parses a key and checks its id, because the user confirms the id.
+/// Parses a key and checks that it has the announced id, because the user confirms the id.
 fn parse_key(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CommandError::refused(format!("{address} returned an invalid key: {why}"))

@@ -33,11 +33,11 @@ pub(super) struct Row<'a> {
     /// Other folders with the same files.
     copies: Vec<Cow<'a, str>>,
     scopes: BTreeSet<Scope>,
-    /// Every agent that sees it.
+    /// Every agent that sees the skill.
     agents: Vec<&'static str>,
     /// The agents among them that are in use.
     pub(super) in_use: Vec<&'static str>,
-    /// Symlinks to it.
+    /// Symlinks to the folder.
     links: Vec<Cow<'a, str>>,
     origin: Option<Origin>,
     pub(super) version: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct Row<'a> {
     tier: Option<Tier>,
     /// `verified`, `community`, `experimental` or `unsigned`.
     pub(super) trust: &'static str,
-    /// Agents in use, and `savoir`, for which it is disabled.
+    /// Agents in use for which the skill is disabled, and `savoir` if Savoir does not offer it.
     pub(super) disabled: Vec<&'static str>,
 }
 
@@ -58,7 +58,7 @@ impl Row<'_> {
         self.origin.as_ref().map_or("plain", Origin::word)
     }
 
-    /// The agents in use; those for which it is disabled are marked.
+    /// The agents in use; agents for which the skill is disabled are marked.
     pub(super) fn shown_agents(&self) -> String {
         let shown = |id: &&'static str| {
             let mark = if self.disabled.contains(id) { " (off)" } else { "" };

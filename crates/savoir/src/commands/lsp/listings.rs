@@ -1,23 +1,16 @@
 //! How agents show a skill in the list for their model.
 
+use savoir_agent::disclosure::hosts::{HOSTS, HostRules, SkillFiles};
 use savoir_lsp::{ListedSkill, Listing};
+use savoir_package::Agent;
 
-#[cfg(not(feature = "server"))]
-pub(super) fn of(_: &ListedSkill<'_>) -> Vec<Listing> {
-    Vec::new()
-}
+/// Maximum size of a side file that an agent reads for its list.
+const MAX_SIDE_FILE_BYTES: u64 = 64 * 1024;
 
-#[cfg(feature = "server")]
 pub(super) fn of(skill: &ListedSkill<'_>) -> Vec<Listing> {
-    use savoir_agent::disclosure::hosts::{HOSTS, SkillFiles};
-    use savoir_package::Agent;
-
-    /// Largest file of a skill beside SKILL.md that an agent reads for its list.
-    const MAX_SIDE_FILE_BYTES: u64 = 64 * 1024;
-
     let folder = skill.folder.file_name().unwrap_or_default().to_string_lossy();
     let path = skill.path.to_string_lossy();
-    let listing = |rules: &savoir_agent::disclosure::hosts::HostRules| {
+    let listing = |rules: &HostRules| {
         let side = rules.side_file().and_then(|name| {
             let path = skill.folder.join(name);
             let metadata = std::fs::symlink_metadata(&path).ok()?;

@@ -1,4 +1,4 @@
-//! Checks a workflow as `savoir workflow check` does, with the place of each problem.
+//! Checks a workflow like `savoir workflow check`, and finds the position of each problem.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) fn problems(text: &str) -> Vec<FileProblem> {
             .into_iter()
             .collect(),
         Err(FileError::Graph(problems)) => {
-            // JSON is YAML, and the reader of YAML knows the places.
+            // JSON is also YAML, and the YAML parser knows positions.
             let tree = Tree::parse(text).ok().and_then(|tree| tree.root);
             let graph = tree.as_ref().map(graph);
             let place = |problem: &Problem| {
@@ -43,7 +43,8 @@ fn graph(root: &Node) -> &Node {
     workflow.get("graph_data").unwrap_or(workflow)
 }
 
-/// The innermost value on the path of a problem: a missing member has no place of its own.
+/// The range of the innermost existing value on the path of a problem: a missing member has no
+/// position.
 fn place(graph: &Node, problem: &Problem) -> Range<usize> {
     let mut node = graph;
     for step in &problem.location {

@@ -227,7 +227,7 @@ pub(crate) fn known_servers(home: &Path, project: &Path) -> BTreeSet<String> {
     });
     let mut names = BTreeSet::new();
     for (client, file) in files {
-        // A file that is missing or broken has no servers.
+        // A missing or invalid file contains no servers.
         let Ok(text) = fs::read_to_string(file) else { continue };
         names.extend(client.server_names(&text));
     }

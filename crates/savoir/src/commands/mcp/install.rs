@@ -118,7 +118,7 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
         .hint("choose another name: --name NAME"));
     }
     let command = command(args.place.scope)?;
-    // Keep arguments that the user added.
+    // Arguments that the user added are kept.
     let words = there.map(|words| words[1..].to_vec());
     let after =
         agent.with_server(text, name, &command, &words.unwrap_or_else(|| vec!["mcp".to_owned()]));
@@ -176,7 +176,7 @@ pub(super) fn uninstall(args: &Uninstall) -> Result<ExitCode, CommandError> {
     if let Some(after) = after {
         put(&file, &after)?;
     } else {
-        // Keep a symlink and remove its target.
+        // A symlink is kept, and its target is removed.
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());
         fs::remove_file(&real).map_err(|error| write_error(&file, &error.kind()))?;
     }

@@ -151,7 +151,7 @@ fn line(text: &mut String, label: &str, value: &str) {
     let _ = writeln!(text, "{label:14} {}", printable(value));
 }
 
-/// Prints findings in full, because the user has to act on them.
+/// Appends findings in full, because the user has to act on them.
 fn push_findings(text: &mut String, findings: &[String]) {
     for (at, finding) in findings.iter().enumerate() {
         let label = if at == 0 { "findings" } else { "" };

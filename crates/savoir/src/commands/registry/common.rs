@@ -19,7 +19,7 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Does something and prints the result as JSON or as text.
+    /// Runs `work`, and prints the result as JSON or as text.
     pub(super) fn print_result(
         &self,
         work: impl FnOnce() -> Result<(Value, String), CommandError>,
@@ -33,7 +33,7 @@ impl Common {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Does something with the registry of a version and prints the result.
+    /// Like [`Self::print_result`], with the registry of a version.
     pub(super) fn with(
         &self,
         target: &VersionTarget,
@@ -42,7 +42,7 @@ impl Common {
         self.with_skill(&target.name, work)
     }
 
-    /// The same for a skill.
+    /// Like [`Self::print_result`], with the registry of a skill.
     pub(super) fn with_skill(
         &self,
         name: &Name,
@@ -54,7 +54,7 @@ impl Common {
         })
     }
 
-    /// The same for the default registry.
+    /// Like [`Self::print_result`], with the default registry.
     pub(super) fn with_registry(
         &self,
         work: impl AsyncFnOnce(&Client) -> Result<(Value, String), CommandError>,
@@ -62,7 +62,7 @@ impl Common {
         self.print_result(|| runtime::block_on(work(&self.remote.client()?)))
     }
 
-    /// The same for the registry of a namespace.
+    /// Like [`Self::print_result`], with the registry of a namespace.
     pub(super) fn with_namespace(
         &self,
         namespace: &str,
@@ -88,13 +88,14 @@ fn with_namespace_hint(error: CommandError) -> CommandError {
 /// Prefix of skills without a namespace.
 pub(super) const NO_NAMESPACE_PREFIX: &str = "_/";
 
-/// A namespace as users know it: that of a skill without a namespace is its name.
+/// The name of a namespace for users: without the prefix of a skill without a namespace.
 pub(super) fn without_prefix(namespace: &str) -> &str {
     namespace.strip_prefix(NO_NAMESPACE_PREFIX).unwrap_or(namespace)
 }
 
-/// Asks about the team of a namespace. If the namespace does not exist or is not accessible, asks about
-/// the skill of that name without a namespace (`_/NAME`). Returns which of the two it was.
+/// Requests data about the team of a namespace. If the namespace does not exist or is not
+/// accessible, requests it for the skill without a namespace (`_/NAME`). Returns which of the two
+/// was found.
 pub(super) async fn load_team<T>(
     namespace: &str,
     ask: impl AsyncFn(&str) -> Result<T, RegistryError>,
@@ -109,8 +110,8 @@ pub(super) async fn load_team<T>(
     }
 }
 
-/// Changes such a team. A change of an existing namespace never goes to the skill of the same name, also if
-/// permission is denied or the named account does not exist.
+/// Changes the team of a namespace, or of a skill without a namespace. If the namespace exists, a
+/// failed change is never retried for the skill of the same name, whatever the reason.
 pub(super) async fn change_team<T>(
     client: &Client,
     namespace: &str,

@@ -87,8 +87,8 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             mode: if args.dry_run { ImportMode::DryRun } else { ImportMode::Write },
         };
         let mut progress = Progress::new();
-        let tell = |done, total| progress.update(|| format!("{done} of {total} skills"));
-        let done = import::import(database.registry(&storage), folder, &plan, tell).await;
+        let report = |done, total| progress.update(|| format!("{done} of {total} skills"));
+        let done = import::import(database.registry(&storage), folder, &plan, report).await;
         drop(progress);
         database.close().await;
         Ok(done?)

@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
                     let (proved, label) = (proof.is_some(), label.clone());
                     let mut new = NewKey { public_key: text.clone(), label, email: None, proof };
                     match client.add_key(team, &new).await {
-                        // The registry may use another address for itself: try without a proof.
+                        // The registry may know itself by another URL, so a retry sends no proof.
                         Err(error) if proved && error.reason() == Some(WRONG_PROOF_CODE) => {
                             new.proof = None;
                             client.add_key(team, &new).await.map(|()| false)

@@ -91,7 +91,7 @@ pub(super) async fn entries(
         let before = found.len();
         found.extend(page.items);
         found.truncate(limit);
-        // Stop at an empty page: otherwise the loop might never end.
+        // An empty page ends the loop, which might otherwise never end.
         if found.len() == limit || page.next_cursor.is_none() || found.len() == before {
             return Ok(found);
         }

@@ -80,9 +80,9 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let restored = runtime::block_on(async {
         let (database, storage) = location.open().await?;
         let total = end.blobs;
-        let tell = |done| progress.update(|| format!("{done} of {total} blobs"));
+        let report = |done| progress.update(|| format!("{done} of {total} blobs"));
         let registry = database.registry(&storage);
-        let restored = backup::restore(registry, file, accounts, tell).await;
+        let restored = backup::restore(registry, file, accounts, report).await;
         database.close().await;
         Ok(restored?)
     })?;

@@ -28,7 +28,7 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Does something at the registry of a skill, or at the default registry.
+    /// Runs `work` with the registry of a skill, or with the default registry.
     pub(super) fn at(
         &self,
         name: Option<&Name>,
@@ -226,8 +226,8 @@ impl Appeals {
     }
 }
 
-/// The appeals of a log that is sorted from new to old, each with the last decision about its archive: for
-/// its skill or, in entries of older versions, for all skills.
+/// The appeals of a log that is sorted from new to old, each with the last decision about its
+/// archive. A decision is for one skill or, in entries of older versions, for all skills.
 fn appeals(entries: &[LogEntry]) -> Vec<AppealEntry<'_>> {
     let mut decided: HashMap<(&str, Option<&str>), (usize, bool)> = HashMap::new();
     for (at, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.act != "appealed") {

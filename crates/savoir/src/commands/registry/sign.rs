@@ -128,7 +128,7 @@ fn sign_version(
             .named("signature")
             .hint("nothing was signed; do not use these files, and inform the registry operator")
     };
-    // Do not sign files whose own signature is invalid.
+    // Files with an invalid signature are not signed.
     trust::verify(tree, name, &version, store).map_err(|error| wrong(&error))?;
     let record = key.sign(tree, name, &version, publisher)?;
     let place = trust::file_name(tree).unwrap_or(SIGNATURE_FILE);

@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Does something with a password: at the registry of a skill, or at the default registry.
+/// Runs `work` in a session with a password, at the registry of a skill or at the default registry.
 pub(super) fn with_password_session(
     email: &str,
     name: Option<&Name>,

@@ -1,6 +1,6 @@
 //! Prints the run of a tool as events: one line of JSON each, while the tool runs.
 //!
-//! `progress` is a message of Savoir, `output` a part of what the tool printed. The last event is
+//! `progress` is a message of Savoir, `output` a part of the tool's output. The last event is
 //! `result` with the envelope of the run, or `error` if the tool did not run.
 
 use std::{cell::RefCell, io};
@@ -18,7 +18,7 @@ pub(super) struct ToolEvents {
 }
 
 impl ToolEvents {
-    /// Prints a part of what the tool printed.
+    /// Prints a part of the tool's output.
     pub(super) fn output(&self, stream: Stream, bytes: &[u8]) {
         let at = usize::from(stream == Stream::Stderr);
         let mut unfinished = self.unfinished.borrow_mut();
@@ -41,7 +41,7 @@ impl ToolEvents {
     }
 }
 
-/// Prints a message about a run that goes on.
+/// Prints a message about the progress of a run.
 pub(super) fn progress(message: &str) {
     // If standard output is closed, the last event fails, too.
     let _ = print("progress", &json!({ "message": message }));
@@ -69,7 +69,7 @@ fn print_output(at: usize, bytes: &[u8]) {
 fn complete_length(bytes: &[u8]) -> usize {
     match str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // Invalid bytes in front of the end are replaced, so look at the end alone.
+        // Invalid bytes earlier in the text are replaced anyway, so only the end matters.
         Err(_) => {
             let tail = bytes.len().saturating_sub(3);
             (tail..bytes.len())

@@ -6,7 +6,8 @@ use tokio::{sync::watch, time::sleep};
 
 use crate::error::CommandError;
 
-/// Signals within this time count once: supervisors signal a process and then its group.
+/// Signals within this time count as one, because supervisors signal first a process and then its
+/// group.
 const SAME_SIGNAL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The number of signals received.
@@ -35,12 +36,12 @@ impl Signals {
         Ok(Self(receiver))
     }
 
-    /// Ends with the first signal.
+    /// Completes at the first signal.
     pub(super) fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
         self.reach(1)
     }
 
-    /// Ends with the second signal.
+    /// Completes at the second signal.
     pub(super) fn again(&self) -> impl Future<Output = ()> + Send + 'static {
         self.reach(2)
     }

@@ -1,5 +1,5 @@
-//! Answers the requests of the app with the commands that a person would type: each runs as
-//! `savoir COMMAND --json`, so that the app and the terminal cannot differ.
+//! Answers requests of the app with commands of this program: each runs `savoir COMMAND --json`, so
+//! that the app and the terminal always show the same.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,17 +19,17 @@ use tokio::{process::Command, time};
 use super::refusal;
 use crate::error::CommandError;
 
-/// Updating many skills over a slow network takes minutes.
+/// The time limit of a command. Updating many skills over a slow network takes minutes.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Something that the app wants to know.
+/// Data that the app requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Question {
     /// A command without arguments.
     Plain(&'static [&'static str]),
     /// A command about one skill.
     About(&'static [&'static str], String),
-    /// What an agent shows its model.
+    /// The skills that an agent shows to its model.
     Context { agent: String, context: Option<u64>, without: Vec<String> },
 }
 
@@ -43,6 +43,8 @@ impl Question {
             "approvals" => Self::Plain(&["approve", "--list"]),
             "secrets" => Self::Plain(&["secret", "list"]),
             "runs" => Self::Plain(&["runs"]),
+            "evaluations" => Self::Plain(&["eval", "list"]),
+            "evaluation" => about(&["eval", "show"]),
             "skill" => about(&["info"]),
             "scan" => about(&["scan"]),
             "check" => about(&["check"]),
@@ -66,7 +68,7 @@ impl Question {
     }
 }
 
-/// Something that the app changes.
+/// A change that the app requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Enable,
@@ -77,12 +79,12 @@ pub(super) enum Action {
     Undo,
 }
 
-/// What an action applies to.
+/// The target of an action.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ActionBody {
     name: String,
-    /// Only for this agent.
+    /// Limits the action to this agent.
     agent: Option<String>,
     /// Permissions that a new version may add.
     accept: Vec<String>,
@@ -124,7 +126,7 @@ fn owned(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
 
-/// Adds a name from the app, which must not be taken for an option.
+/// Adds a name from the app after `--`, so that it cannot be read as an option.
 fn with_name(mut arguments: Vec<String>, name: &str) -> Vec<String> {
     arguments.extend(["--json".to_owned(), "--".to_owned(), name.to_owned()]);
     arguments
@@ -147,7 +149,7 @@ impl CommandRunner {
         Ok(Self { program: std::env::current_exe()?, project })
     }
 
-    /// Runs a command and answers with its JSON.
+    /// Runs a command, and returns its JSON as the response.
     pub(super) async fn run(&self, arguments: &[String]) -> Response {
         let mut command = Command::new(&self.program);
         let has_json = arguments.iter().any(|argument| argument == "--json");
@@ -170,7 +172,7 @@ impl CommandRunner {
     }
 }
 
-/// The error of a command, as the app shows errors.
+/// Converts the error of a command to the format of the app.
 fn error_response(error: &Value) -> Response {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let hints: Vec<String> = error["hints"].as_array().into_iter().flatten().map(text).collect();

@@ -1,5 +1,5 @@
-//! Keeps everybody but the person who started `savoir ui` out: other users of the machine, and web
-//! pages of other origins.
+//! Gives access only to the user who started `savoir ui`, and rejects other users of the machine
+//! and web pages of other origins.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,12 +13,12 @@ use uuid::Uuid;
 
 use super::{Machine, refusal};
 
-/// The header that only scripts of this app can send: a page of another origin would need its
-/// permission first.
+/// A header that only scripts of this app can send: pages of other origins would need permission
+/// from this server (CORS).
 const APP_HEADER: &str = "x-savoir-app";
 
-/// The header with the key of the session. Browsers send cookies to every port of a host, so that
-/// the cookie alone proves nothing; the key stays in the storage of this origin, port included.
+/// The header with the key of the session. Browsers send cookies to every port of a host, so the
+/// cookie alone is not enough. The key is stored for this origin only, which includes the port.
 const KEY_HEADER: &str = "x-savoir-key";
 
 /// The secrets of one start of the app.
@@ -27,35 +27,36 @@ pub(super) struct Guard {
     /// The token of the printed link.
     token: String,
     state: Mutex<LinkState>,
-    /// Browsers send cookies to every port of a host, so the name contains the port.
+    /// The name of the cookie. It contains the port, because browsers send cookies to every port of
+    /// a host.
     cookie: String,
     hosts: [String; 2],
 }
 
-/// What became of the link.
+/// The state of the link.
 #[derive(Debug)]
 enum LinkState {
     Unused,
     Used(Session),
-    /// It was opened twice, and nobody knows which browser is that of the user.
+    /// The link was opened twice, and it is unknown which browser belongs to the user.
     OpenedTwice,
 }
 
-/// What a browser gets for the link.
+/// The secrets that a browser gets for the link.
 #[derive(Clone, Debug)]
 struct Session {
     cookie: String,
     key: String,
 }
 
-/// What happens when somebody opens the link.
+/// The result of opening the link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entrance {
     Started {
         set_cookie: String,
         key: String,
     },
-    /// The link was used before: that session has ended now.
+    /// The link was used before. That session has now ended.
     OpenedTwice,
     Refused,
 }
@@ -78,8 +79,8 @@ impl Guard {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the session for the token of the link, once. The second use ends that session: if it
-    /// was not the user who opened the link first, nobody keeps access.
+    /// Starts a session for the token of the link, once. A second use ends that session: if someone
+    /// else opened the link first, they lose access.
     pub(super) fn exchange(&self, token: &str) -> Entrance {
         if self.token != token {
             return Entrance::Refused;
@@ -91,7 +92,9 @@ impl Guard {
         }
         let session = Session { cookie: secret(), key: secret() };
         let (name, value, key) = (&self.cookie, &session.cookie, session.key.clone());
-        let set_cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict");
+        // With `Strict`, a browser would leave the cookie out when the user opens the link again
+        // from another page. The API also needs the key, which no other page has.
+        let set_cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax");
         *state = LinkState::Used(session);
         Entrance::Started { set_cookie, key }
     }
@@ -124,7 +127,8 @@ fn secret() -> String {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 
-/// Refuses requests for other host names: a web page could point a name of its own at this machine.
+/// Rejects requests for other host names, because a malicious page could let its own name resolve
+/// to this machine (DNS rebinding).
 pub(super) async fn check_host(
     State(machine): State<Arc<Machine>>,
     request: Request,
@@ -150,7 +154,7 @@ pub(super) async fn check(
             "stop `savoir ui` and start it again for a new link",
         );
     }
-    // Cookies ignore ports: a page of another server on this machine could send them.
+    // Cookies ignore ports, so pages of other servers on this machine could send the cookie, too.
     let site = request.headers().get("sec-fetch-site").and_then(|site| site.to_str().ok());
     if site.is_some_and(|site| site != "same-origin" && site != "none") {
         return refusal(
@@ -194,7 +198,7 @@ mod tests {
         let (guard, url) = Guard::new(7900);
         assert_eq!(guard.exchange("wrong"), Entrance::Refused);
         let (cookie, key) = enter(&guard, &url);
-        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        assert!(cookie.contains("HttpOnly; SameSite=Lax"), "{cookie}");
         let headers = headers(cookie.split_once(';').unwrap().0, &key);
         assert_eq!(guard.exchange("wrong"), Entrance::Refused);
         assert!(guard.has_session(&headers));
@@ -213,7 +217,7 @@ mod tests {
         assert!(guard.has_session(&headers(&format!("theme=dark; {pair}"), &key)));
         assert!(!guard.has_session(&headers(&pair.replace("7900", "7901"), &key)));
         assert!(!guard.has_session(&headers("savoir_machine_7900=", &key)));
-        // What another port of the host receives: the cookie alone.
+        // Other ports of the host receive the cookie, but not the key.
         assert!(!guard.has_session(&headers(pair, "")));
         assert!(!guard.has_session(&headers(pair, "1")));
         assert!(!guard.has_session(&HeaderMap::new()));

@@ -1,5 +1,5 @@
-//! The page that the browser opens first. All users of a machine can read the arguments of its
-//! programs, so that the link is in a file that only its owner can read.
+//! Writes the page that the browser opens first. Other users of the machine can read command-line
+//! arguments, so the link is in a file that only its owner can read.
 
 use std::{
     env, io,
@@ -22,7 +22,7 @@ impl LaunchPage {
         let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let folder = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
         let folder = folder.unwrap_or_else(env::temp_dir);
-        // Such files have the mode 600 and a name that nobody can guess.
+        // Temporary files have the mode 0600 and a random name.
         let mut file =
             tempfile::Builder::new().prefix("savoir-ui-").suffix(".html").tempfile_in(folder)?;
         write!(
@@ -35,13 +35,13 @@ impl LaunchPage {
         Ok(Self { url: file_url(&file.path().canonicalize()?), _file: file })
     }
 
-    /// The address of the file.
+    /// The URL of the file.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// The address of a file: all bytes encoded except those that mean themselves everywhere.
+/// The URL of a file, in which all bytes except unreserved characters are percent-encoded.
 fn file_url(path: &Path) -> String {
     let encode = |byte: &u8| match byte {
         b'/' | b'-' | b'.' | b'_' => char::from(*byte).to_string(),

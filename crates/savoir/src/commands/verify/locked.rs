@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use savoir_package::{
     install::{VerifyFault, VerifyProblem},
     lock::LockedSkill,
-    trust::Tier,
+    trust::{Tier, evaluation::SignedEvaluation},
 };
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, install_context::ScopeArgs, output};
+use crate::{error::CommandError, evaluations, install_context::ScopeArgs, output};
 
 /// Whether all of these skills are in the lock.
 pub(super) fn are_locked(scope: &ScopeArgs, names: &[String]) -> Result<bool, CommandError> {
@@ -42,10 +42,14 @@ pub(super) fn verify(
         .filter(|(name, skill)| is_meant(name) && !store.has(&skill.integrity))
         .map(|(name, _)| name)
         .collect();
-    // A skill with a problem has no signature that counts.
+    // For a skill with a problem, no signature is shown.
     let is_sound = |name: &str| problems.iter().all(|problem| problem.skill != name);
     let signatures: Vec<(&String, &LockedSkill)> =
         locked.iter().filter(|(name, _)| is_meant(name) && is_sound(name)).collect();
+    let evaluated: Vec<(&String, Vec<SignedEvaluation>)> = signatures
+        .iter()
+        .map(|(name, skill)| (*name, evaluations::current(None, &skill.integrity, &context.trust)))
+        .collect();
     if as_json {
         let signed: Vec<Value> =
             signatures.iter().map(|(name, skill)| signature(name, skill)).collect();
@@ -55,6 +59,7 @@ pub(super) fn verify(
             "ok": problems.is_empty(),
             "problems": problems.iter().map(problem).collect::<Vec<_>>(),
             "signatures": signed,
+            "evaluations": evaluated.iter().flat_map(evaluations_as_json).collect::<Vec<_>>(),
             "not_covered": uncovered,
             "not_installed_here": not_stored,
         }))?;
@@ -74,6 +79,13 @@ pub(super) fn verify(
         if !names.is_empty() {
             for (name, skill) in &signatures {
                 text.push_str(&output::sanitize(&signature_line(name, skill)));
+                text.push('\n');
+            }
+        }
+        for (name, some) in &evaluated {
+            for one in some.iter().filter(|one| !names.is_empty() || one.is_trusted(name)) {
+                let line = format!("`{name}` is evaluated: {}", super::describe_current(one, name));
+                text.push_str(&output::sanitize(&line));
                 text.push('\n');
             }
         }
@@ -126,6 +138,17 @@ fn signature(name: &str, skill: &LockedSkill) -> Value {
         "signer": skill.signer,
         "attested_tier": skill.attested,
         "tier": skill.tier,
+    })
+}
+
+fn evaluations_as_json(
+    (name, evaluations): &(&String, Vec<SignedEvaluation>),
+) -> impl Iterator<Item = Value> {
+    evaluations.iter().map(move |one| {
+        json!({
+            "skill": name, "checked": one.signed.checked, "trusted": one.is_trusted(name),
+            "key_id": one.signed.key_id, "evaluation": one.fields(),
+        })
     })
 }
 

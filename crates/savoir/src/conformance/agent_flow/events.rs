@@ -38,7 +38,7 @@ struct Execution {
     input: String,
 }
 
-/// Says the same words each time.
+/// A model that always returns the same tokens.
 #[derive(Debug, Default)]
 pub(super) struct ScriptedModel(Vec<String>);
 
@@ -66,7 +66,7 @@ pub(super) fn skill_events(input: &Value) -> OperationResult {
             directory,
             model,
             user,
-            held_to_outputs: false,
+            check_output: false,
         };
         prompt::run(&services, run, &out).await.map(drop)
     })?;
@@ -74,7 +74,7 @@ pub(super) fn skill_events(input: &Value) -> OperationResult {
     Ok(events.iter().map(event_json).collect())
 }
 
-/// The events of a run of a workflow, without the one that only the stream has.
+/// The events of a workflow run, without those that only the HTTP stream adds.
 pub(super) fn workflow_events(input: &Value) -> OperationResult {
     let Execution { graph_data, input } = parse_input(input)?;
     let graph = Graph::parse(&graph_data).map_err(|problems| {
@@ -123,7 +123,7 @@ fn services(words: Vec<String>) -> Services {
     Services { models: Arc::new(models), knowledge: None, database: None, limits }
 }
 
-/// Everything that a run tells.
+/// Collects all events of a run.
 fn collect_events<E: std::fmt::Display>(
     run: impl AsyncFnOnce(Emitter) -> Result<(), E>,
 ) -> Result<Vec<Event>, OperationError> {

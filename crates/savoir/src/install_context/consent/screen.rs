@@ -72,11 +72,11 @@ impl Screen<'_> {
         let all = self.open.len();
         let unsigned = self.open.iter().filter(|open| is_unsigned(open.ready)).count();
         let unknown = self.open.iter().filter(|open| is_by_unknown_key(open.ready)).count();
-        let by_whom = match unknown {
+        let untrusted = match unknown {
             0 => String::new(),
             unknown => format!(", {unknown} signed with keys that you do not trust"),
         };
-        let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{by_whom}");
+        let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{untrusted}");
         let (mut notable, plain): (Vec<&OpenSkill<'_>>, Vec<&OpenSkill<'_>>) =
             self.open.iter().partition(|open| {
                 open.before.is_some() || !open.notes.is_empty() || is_notable(open.ready)
@@ -177,7 +177,7 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     let found = shown_findings(ready);
     if !found.is_empty() {
         field("scan", ready.report.verdict.as_str());
-        tell_findings(page, &found);
+        append_findings(page, &found);
     }
 }
 
@@ -192,7 +192,7 @@ pub(super) fn blocked_skill_text(ready: &CheckedSkill, findings: &[Finding]) -> 
     let mut page = String::new();
     heading(&mut page, ready);
     let findings: Vec<&Finding> = findings.iter().collect();
-    tell_findings(&mut page, &findings);
+    append_findings(&mut page, &findings);
     page
 }
 
@@ -344,7 +344,7 @@ fn shown_findings(ready: &CheckedSkill) -> Vec<&Finding> {
 }
 
 /// Appends findings, the most severe first, so that others cannot push them off the screen.
-fn tell_findings(page: &mut String, findings: &[&Finding]) {
+fn append_findings(page: &mut String, findings: &[&Finding]) {
     let mut findings = findings.to_vec();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     for finding in findings.iter().take(MAX_FINDINGS) {

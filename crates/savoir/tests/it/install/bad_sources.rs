@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{PDF, TestEnv};
 
-/// Everything below the project, to the byte.
+/// All files below the project with their content.
 fn state(test_env: &TestEnv) -> Vec<(String, Vec<u8>)> {
     fn walk(folder: &std::path::Path, into: &mut Vec<(String, Vec<u8>)>) {
         for entry in fs::read_dir(folder).expect("a folder").flatten() {
@@ -22,7 +22,7 @@ fn state(test_env: &TestEnv) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// It fails with this code and these words, and nothing is changed.
+/// Runs a command that must fail with this exit code and these words, without changing anything.
 fn fails(test_env: &TestEnv, args: &[&str], code: i32, words: &[&str]) {
     let before = state(test_env);
     let failed = test_env.run(args);
@@ -57,7 +57,7 @@ fn sources_without_skills_are_errors() {
 }
 
 #[test]
-fn of_two_skills_with_one_name_the_other_is_skipped() {
+fn second_skill_with_the_same_name_is_skipped() {
     let test_env = TestEnv::new();
     test_env.skill("elsewhere/a/pdf", "1.0.0", "One.");
     test_env.skill("elsewhere/b/pdf", "1.0.0", "Two.");
@@ -67,7 +67,7 @@ fn of_two_skills_with_one_name_the_other_is_skipped() {
     assert!(test_env.read(PDF).contains("One."));
 }
 
-/// A skill that sends a private key away.
+/// Writes a skill that sends a private key to a server.
 fn harmful(test_env: &TestEnv) {
     let script = "import os, urllib.request\n\
         key = open(os.path.expanduser('~/.ssh/id_rsa')).read()\n\
@@ -92,12 +92,12 @@ fn harmful_skills_are_blocked() {
 }
 
 #[test]
-fn a_lock_does_not_bring_harmful_skills() {
+fn harmful_skills_of_a_lock_are_blocked() {
     let test_env = TestEnv::new();
     harmful(&test_env);
     test_env
         .run_ok(&["install", "../elsewhere/pdf", "--allow-experimental", "--allow-blocked", "pdf"]);
-    // Somebody else has the lock, and nothing of the skill.
+    // Another user has only the lock, and not the files.
     fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(test_env.sandbox.path("home/.local")).expect("it was there");
     fails(&test_env, &["sync"], 3, &["the scan blocks `pdf`"]);
@@ -111,7 +111,7 @@ fn a_blocked_skill_is_allowed_for_one_project() {
     harmful(&test_env);
     test_env.run_ok(&["install", "../elsewhere/pdf", "--yes", "--allow-blocked", "pdf"]);
     test_env.run_ok(&["sync"]);
-    // Another project on this machine has the same lock, and none of the files.
+    // Another project on this machine has the same lock, but not the files.
     let lock = test_env.read("project/savoir.lock");
     fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
     fails(&test_env, &["sync", "--frozen"], 3, &["the scan blocks `pdf`"]);
@@ -131,7 +131,7 @@ fn skills_of_a_clone_need_consent() {
     harmful(&test_env);
     let all = ["--allow-experimental", "--allow-blocked", "pdf"];
     test_env.run_ok(&[&["install", "../elsewhere/pdf", "--agent", "codex"], &all[..]].concat());
-    // Somebody else clones the project with the skill in it, and has Claude Code, too.
+    // Another user, who also has Claude Code, clones the project with the skill in it.
     fs::remove_dir_all(test_env.sandbox.path("home/.local")).expect("it was there");
     let lock =
         test_env.read("project/savoir.lock").replace("[\"codex\"]", "[\"claude-code\", \"codex\"]");
@@ -139,7 +139,7 @@ fn skills_of_a_clone_need_consent() {
     fails(&test_env, &["sync"], 3, &["the scan blocks `pdf`"]);
     let looked = test_env.run(&["sync", "--check"]);
     assert_eq!(looked.code, 1, "looking needs no consent: {looked}");
-    // A lock is consent to its own bytes, not to something newer.
+    // A lock is consent only to the files that it pins.
     test_env.skill("elsewhere/pdf", "1.1.0", "Read it.");
     fs::remove_file(test_env.sandbox.path("elsewhere/pdf/scripts/run.py")).expect("it was there");
     fails(&test_env, &["update", "--all"], 3, &["installing `pdf` needs your consent"]);
@@ -222,7 +222,7 @@ fn a_wrong_signature_of_a_trusted_key_is_refused() {
 fn a_full_journal_folder_changes_nothing() {
     let test_env = TestEnv::with_pdf();
     test_env.skill("elsewhere/notes", "1.0.0", "Write it.");
-    // Where the journal should be, there is a file.
+    // A file blocks the path of the journal.
     let undo = test_env.sandbox.path("home/.local/share/savoir/shelf/undo");
     fs::remove_dir_all(&undo).expect("it was there");
     fs::write(&undo, "").expect("a file");

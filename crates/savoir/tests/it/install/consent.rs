@@ -4,7 +4,7 @@ use super::{PDF, TestEnv};
 use crate::support::Transcript;
 
 impl TestEnv {
-    /// Somebody sits before a terminal and types this.
+    /// Runs a command on a terminal with typed input.
     pub(super) fn typed(&self, args: &[&str], typed: &str) -> Transcript {
         self.sandbox.type_as("home", "project", args, typed)
     }
@@ -35,7 +35,7 @@ fn user_picks_from_several_skills() {
     let install = ["install", "../elsewhere/skills", "--allow-experimental"];
     let none = test_env.typed(&install, "\r");
     assert!(none.code == 3 && none.stderr.contains("no skill was chosen"), "{none}");
-    // Space selects, arrows move, typing filters, enter confirms.
+    // Space selects, arrow keys move, typing filters, enter confirms.
     let some = test_env.typed(&install, " \u{1b}[B\u{1b}[B \r");
     assert_eq!(some.code, 0, "{some}");
     let there = |name: &str| test_env.has(&format!("project/.claude/skills/{name}"));
@@ -64,7 +64,7 @@ fn names_are_escaped_on_a_terminal() {
     let listed = test_env.typed(&["install", "../elsewhere/pdf", "--list"], "");
     assert!(!acts(&listed.stdout) && !acts(&listed.stderr), "{listed}");
     assert!(listed.stdout.contains("Reads") || listed.stderr.contains("Reads"), "{listed}");
-    // Nobody is asked about a skill that wants to look like another one.
+    // There is no question about a skill that imitates the name of another one: it is rejected.
     let refused = test_env.typed(&["install", "../elsewhere/pdf"], "y\n");
     assert!(!acts(&refused.stderr) && refused.code == 1, "{refused}");
     assert!(refused.stderr.contains("a terminal escape sequence"), "{refused}");

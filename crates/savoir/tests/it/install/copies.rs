@@ -30,14 +30,14 @@ fn identical_copies_are_listed_once() {
     let test_env = TestEnv::with_copies();
     let source = "../elsewhere/repo";
     assert_eq!(test_env.listed(&[source]), ["notes", "notes", "pdf"]);
-    let told = test_env.run_ok(&["install", source, "--list", "--json"]).json();
-    let skills = told["sources"][0]["skills"].as_array().expect("a list");
+    let output = test_env.run_ok(&["install", source, "--list", "--json"]).json();
+    let skills = output["sources"][0]["skills"].as_array().expect("a list");
     let pdf = skills.iter().find(|skill| skill["name"] == "pdf").expect("pdf");
     let source_of_pdf = pdf["source"].as_str().expect("a source");
-    assert!(skills.len() == 3 && source_of_pdf.ends_with("/repo/skills/pdf"), "{told:#}");
+    assert!(skills.len() == 3 && source_of_pdf.ends_with("/repo/skills/pdf"), "{output:#}");
     let several = test_env.run(&["install", source, "-y"]);
     assert!(several.stderr.contains("3 skills: notes, notes, pdf"), "{several}");
-    // One file of a copy differs: it is another skill.
+    // A copy with one different file is another skill.
     test_env.sandbox.write("elsewhere/repo/.cursor/skills/pdf/run.sh", "echo other\n");
     assert_eq!(test_env.listed(&[source]), ["notes", "notes", "pdf", "pdf"]);
 }
@@ -80,13 +80,13 @@ fn copies_that_savoir_installed_are_not_offered_again() {
     test_env.run_ok(&[&["install", "../elsewhere/pdf"], &agents[..]].concat());
     let none = test_env.run(&["install", ".", "--list"]);
     assert!(none.code == 2 && none.stderr.contains("are already installed"), "{none}");
-    // A skill of the project, and one that Savoir did not install, are offered.
+    // Skills of the project, and skills that Savoir did not install, are listed.
     test_env.skill("project/tools/mail", "1.0.0", "Send it.");
     test_env.skill("project/.claude/skills/own", "1.0.0", "Mine.");
     assert_eq!(test_env.listed(&["."]), ["mail", "own"]);
     test_env.run_ok(&["install", ".", "--path", "tools", "-y"]);
     assert_eq!(test_env.listed(&["."]), ["mail", "own"]);
-    // Its own folder can still be named.
+    // The installed folder can still be named explicitly.
     let named = test_env.run(&["install", ".claude/skills/pdf", "-y"]);
     assert!(named.stderr.contains("is already in the folder"), "{named}");
 }

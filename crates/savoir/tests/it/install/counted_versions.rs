@@ -13,7 +13,7 @@ use serde_json::json;
 use super::TestEnv;
 
 impl TestEnv {
-    /// Publishes a text without frontmatter under a number.
+    /// Publishes a text without frontmatter with this patch number.
     fn publish_text(&self, name: &str, patch: u64, words: &str) {
         let name = Name::parse(name).expect("a name");
         let folder = format!("elsewhere/{}-{patch}", name.last());
@@ -32,7 +32,7 @@ impl TestEnv {
         self.sandbox.write(&index, format!("{known}{line}\n"));
     }
 
-    /// Takes a version down: only a line with the reason is left of it.
+    /// Removes a version: only a line with the reason remains.
     fn take_down(&self, name: &str, version: &str, reason: &str) {
         let name = Name::parse(name).expect("a name");
         let index = format!("site/index/v1/{}", name.index_path());
@@ -111,9 +111,9 @@ fn update_reports_a_removed_version() {
     }
     for name in ["pdf", "tea"] {
         test_env.take_down(name, "1.0.0", &format!("{name} scalds"));
-        let told = test_env.run_ok(&["update", name]);
+        let output = test_env.run_ok(&["update", name]);
         let words = format!("`{name}` 1.0.0 was taken down by its registry: {name} scalds");
-        assert!(told.stderr.contains(&words), "{told}");
+        assert!(output.stderr.contains(&words), "{output}");
         let status = test_env.run_ok(&["status"]).stdout;
         assert!(status.contains(&format!("taken down by its registry: {name} scalds")), "{status}");
     }
@@ -139,7 +139,7 @@ fn unpublished_version_is_an_error() {
     let refused = test_env.run(&[&["install", "pdf@^2"], &allow[..]].concat());
     assert!(refused.code == 1 && refused.stderr.contains("1.1.0"), "{refused}");
     assert!(!refused.stderr.contains("9.9.9"), "{refused}");
-    // It stays where something else is installed, and an update leaves it.
+    // It stays installed when another skill is installed, and an update skips it.
     test_env.run_ok(&[&["install", "tea"], &allow[..]].concat());
     assert!(test_env.read("project/savoir.lock").contains("\"9.9.9\""));
     let manifest = test_env.read("project/savoir.toml");
@@ -152,7 +152,7 @@ fn unpublished_version_is_an_error() {
     test_env.sandbox.write("project/savoir.toml", manifest);
     let updated = test_env.run_ok(&["update", "pdf"]);
     assert!(updated.stdout.contains("`pdf` is downgraded from 9.9.9 to 1.1.0"), "{updated}");
-    // The registry in the lock is asked, although none is configured.
+    // The registry in the lock is used, although none is configured.
     test_env.skill("elsewhere/pdf", "2.0.0", "Read it backwards.");
     test_env.publish("pdf", "elsewhere/pdf");
     test_env.sandbox.write("project/savoir.toml", wanted);

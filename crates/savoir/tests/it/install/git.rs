@@ -17,7 +17,7 @@ impl TestEnv {
         String::from_utf8_lossy(&ran.stdout).trim().to_owned()
     }
 
-    /// A machine with a repository that has three skills, and the address of it.
+    /// Creates a repository with three skills; returns its URL.
     pub(super) fn with_repository() -> (Self, String) {
         let test_env = Self::new();
         for name in ["pdf", "notes", "mail"] {
@@ -48,7 +48,7 @@ fn branch_is_followed_and_the_commit_is_locked() {
     assert!(manifest.contains("path = \"skills/pdf\""), "{manifest}");
     test_env.skill("elsewhere/repo/skills/pdf", "1.1.0", "one\ntwo\nthree\nfour");
     let second = test_env.commit("second");
-    // Whoever clones the project gets the commit of the lock.
+    // Another user who clones the project gets the commit in the lock.
     fs::remove_dir_all(test_env.sandbox.path("project/.claude")).expect("it was there");
     fs::remove_dir_all(test_env.sandbox.path("home/.local/share/savoir")).expect("it was there");
     test_env.run_ok(&["sync", "--frozen"]);
@@ -60,7 +60,7 @@ fn branch_is_followed_and_the_commit_is_locked() {
 }
 
 #[test]
-fn a_tag_that_moved_is_noticed() {
+fn moved_tag_is_reported() {
     let (test_env, url) = TestEnv::with_repository();
     test_env.git(&["tag", "v1"]);
     test_env.run_ok(&["install", &format!("{url}@v1"), "--skill", "pdf", "--allow-experimental"]);
@@ -95,7 +95,7 @@ fn another_tag_in_the_manifest_is_another_source() {
 }
 
 #[test]
-fn a_skill_that_left_its_repository() {
+fn removed_skill_of_a_repository_is_reported() {
     let (test_env, url) = TestEnv::with_repository();
     test_env.run_ok(&["install", &url, "--skill", "pdf", "--allow-experimental"]);
     test_env.git(&["rm", "-q", "-r", "skills/pdf"]);
@@ -116,7 +116,7 @@ fn a_skill_of_another_folder_of_the_repository_is_shown_as_a_replacement() {
     let other = test_env.run(&["install", &url, "--path", "old/pdf"]);
     let line = other.stderr.lines().find(|line| line.contains("replaces")).unwrap_or_default();
     assert!(line.ends_with(":skills/pdf"), "{other}");
-    // Another commit of the same folder is not another source.
+    // Another commit of the same folder does not count as another source.
     test_env.skill("elsewhere/repo/skills/pdf", "1.1.0", "Newer.");
     test_env.commit("third");
     let newer = test_env.run_ok(&["install", &url, "--path", "skills/pdf", "-y"]);

@@ -62,7 +62,10 @@ fn a_skill_for_two_agents_counts_once() {
     test_env.sandbox.write("project/.agents/skills/pdf/SKILL.md", "---\nname: pdf\n---\nMine.\n");
     let status = test_env.run_ok(&["status"]);
     assert!(status.stdout.ends_with("1 skill: 1 modified\n"), "{status}");
-    let told = test_env.run_ok(&["status", "--json"]).json();
-    assert_eq!((&told["summary"]["skills"], &told["summary"]["modified"]), (&1.into(), &1.into()));
-    assert_eq!(told["skills"].as_array().map(Vec::len), Some(2), "each folder has its own state");
+    let output = test_env.run_ok(&["status", "--json"]).json();
+    assert_eq!(
+        (&output["summary"]["skills"], &output["summary"]["modified"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(output["skills"].as_array().map(Vec::len), Some(2), "each folder has its own state");
 }

@@ -5,7 +5,7 @@ use super::TestEnv;
 const USER: &str = "home/.config/savoir/config.toml";
 const CLAUDE: &str = "project/.claude/skills";
 
-/// A machine on which `https://github.com/` leads to local repositories, as git's settings can say.
+/// Creates a home whose git settings map `https://github.com/` to local repositories.
 fn with_github() -> TestEnv {
     let test_env = TestEnv::new();
     for name in ["pdf", "notes"] {
@@ -34,7 +34,7 @@ fn a_trusted_owner_is_installed_without_a_question() {
     test_env.run_ok(&["install", "github:acme/skills", "--all"]);
     assert!(test_env.has(&format!("{CLAUDE}/pdf/SKILL.md")));
     test_env.run_ok(&["undo"]);
-    // Another owner is not covered, and neither is a local copy of the same files.
+    // Another owner is not trusted, and neither is a local copy of the same files.
     for source in ["github:other/skills", "../elsewhere/repo", "../elsewhere/github/acme/skills"] {
         let asked = test_env.run(&["install", source, "--all"]);
         assert!(
@@ -62,7 +62,7 @@ fn a_policy_of_the_user_forbids_unsigned_skills() {
     assert_eq!(test_env.run(&["install", "../elsewhere/skills/pdf", "-y"]).code, 3);
     test_env.sandbox.write(USER, "");
     test_env.run_ok(&["install", "../elsewhere/skills/pdf", "-y"]);
-    // What is installed already is neither laid out again nor run.
+    // Skills that are already installed can neither be synced nor run.
     test_env.sandbox.write(USER, "[policy]\ndeny = [\"pdf\"]\n");
     for command in [&["sync"][..], &["run", "pdf"], &["approve", "pdf", "--yes"]] {
         let refused = test_env.run(command);
@@ -86,7 +86,7 @@ fn invalid_signature_of_an_unknown_key_is_refused() {
     test_env.run_ok(&["keys", "new", "ada"]);
     test_env.run_ok(&["sign", "../elsewhere/pdf", "--key", "ada"]);
     test_env.skill("elsewhere/pdf", "1.0.0", "Use it otherwise.");
-    // Somebody else has never heard of the key.
+    // Another user does not have the key.
     std::fs::remove_dir_all(test_env.sandbox.path("home/.config/savoir")).expect("it was there");
     let ran = test_env.run(&["install", "../elsewhere/pdf", "-y"]);
     assert_eq!(ran.code, 3, "{ran}");

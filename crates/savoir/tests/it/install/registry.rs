@@ -21,7 +21,7 @@ use savoir_package::{
 use super::{PDF, TestEnv};
 
 impl TestEnv {
-    /// Serves a registry of files; gives its address.
+    /// Serves a static registry; returns its URL.
     pub(super) fn registry(&self) -> String {
         let config = serde_json::to_vec(&Config::of_files()).expect("JSON");
         self.sandbox.write("site/index/v1/config.json", config);
@@ -143,7 +143,7 @@ fn a_name_with_a_namespace_is_one_of_the_registry_that_was_named() {
         test_env.run_ok(&["remove", "pdf"]);
         assert!(!test_env.has(PDF));
     }
-    // So is one of a namespace that belongs to a registry of the settings.
+    // The same for a namespace that belongs to a configured registry.
     let manifest = format!("[registries.house]\nurl = \"{url}\"\nnamespaces = [\"acme\"]\n");
     test_env.sandbox.write("project/savoir.toml", manifest);
     test_env.run_ok(&["install", "acme/pdf", "--allow-experimental"]);
@@ -168,7 +168,7 @@ fn name_is_not_a_github_repository_if_a_registry_is_set() {
             assert!(refused.stderr.contains(words), "{words}: {refused}");
         }
     };
-    // Set in the project, or the registry where the user is logged in.
+    // Either the registry is configured in the project, or the user is logged in to it.
     let set = format!("[registries]\nhouse = \"{url}\"\n");
     let token = format!("[\"{url}\"]\ntoken = \"sav_secret\"\n");
     let credentials = "home/.config/savoir/credentials.toml";
@@ -186,7 +186,7 @@ fn name_is_not_a_github_repository_if_a_registry_is_set() {
         assert_github_is_not_asked(&test_env, &[]);
         fs::remove_file(test_env.sandbox.path(file)).expect("it was there");
     }
-    // What cannot be asked has not said that it does not know it.
+    // If a registry cannot be reached, it is unknown whether it has the skill.
     test_env.sandbox.write("project/savoir.toml", "[registries]\nhouse = \"http://127.0.0.1:1\"\n");
     ambiguous("acme/pdf", "could not check");
     fs::remove_file(test_env.sandbox.path("project/savoir.toml")).expect("it was there");
@@ -196,7 +196,8 @@ fn name_is_not_a_github_repository_if_a_registry_is_set() {
     ambiguous("acme/pdf", "none of them is set");
 }
 
-/// Misspelled names that an attacker could register on GitHub.
+/// Checks that misspelled names, which an attacker could register on GitHub, are not searched
+/// there.
 fn assert_github_is_not_asked(test_env: &TestEnv, more: &[&str]) {
     for asked in [
         "Acme/pdf", "acme/my_pdf", "acme/pdf/", "@acme/pdf", "acme/skills/pdf", "acme/pdf@v1",
@@ -219,7 +220,7 @@ fn misspelled_name_is_not_a_github_repository() {
     assert_github_is_not_asked(&test_env, &[]);
     fs::remove_file(test_env.sandbox.path("project/savoir.toml")).expect("it was there");
     assert_github_is_not_asked(&test_env, &["--registry", &url]);
-    // A folder that is there can be meant, too.
+    // The name of an existing folder is ambiguous, too.
     test_env.skill("project/acme/pdf", "1.0.0", "Read it.");
     let both = test_env.run(&["install", "acme/pdf", "--registry", &url]);
     for words in ["`./acme/pdf`", "`registry:acme/pdf`"] {
@@ -230,7 +231,7 @@ fn misspelled_name_is_not_a_github_repository() {
 }
 
 #[test]
-fn a_manifest_that_names_a_registry_is_enough() {
+fn registry_of_the_manifest_is_used() {
     let test_env = TestEnv::new();
     let url = test_env.registry();
     test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
@@ -240,7 +241,8 @@ fn a_manifest_that_names_a_registry_is_enough() {
     test_env.sandbox.write("project/savoir.toml", wanted);
     test_env.run_ok(&["sync", "--allow-experimental"]);
     assert!(test_env.has(PDF));
-    // It knows a registry, so that nothing leads to GitHub, and the rest of the namespace is there.
+    // The manifest names a registry, so GitHub is not searched, and other skills of the namespace
+    // come from this registry.
     assert_github_is_not_asked(&test_env, &[]);
     test_env.skill("elsewhere/tea", "1.0.0", "Boil it.");
     test_env.publish("acme/tea", "elsewhere/tea");
@@ -259,13 +261,13 @@ fn registry_is_only_asked_for_its_namespaces() {
     let url = test_env.registry();
     test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
     test_env.publish("world/pdf", "elsewhere/pdf");
-    // Nobody is there whom it could ask.
+    // The registry of the namespace cannot be reached.
     let work = "work = { url = \"http://127.0.0.1:1\", namespaces = [\"acme\"] }";
     let set = format!("[registries]\n{work}\npublic = {{ url = \"{url}\" }}\n");
     test_env.sandbox.write("project/savoir.toml", &set);
     let info = test_env.run_ok(&["info", "world/pdf", "--json"]).json();
     assert_eq!(info["published"]["name"], "world/pdf", "{info}");
-    // A second registry is not asked, and that is reported.
+    // A second registry is not searched, and the error says so.
     let other = test_env.registry();
     let two = set.replace("public =", &format!("other = {{ url = \"{other}\" }}\npublic ="));
     test_env.sandbox.write("project/savoir.toml", two);

@@ -29,7 +29,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A repository with everything that vendors' repositories have.
+/// A repository with all layouts that occur in vendors' repositories.
 fn vendor() -> TestEnv {
     let test_env = TestEnv::new();
     let write = |path: &str, text: &str| {
@@ -87,7 +87,7 @@ fn vendor() -> TestEnv {
     test_env
 }
 
-/// The skills of [`vendor`] that every agent loads, and where they are.
+/// The valid skills of [`vendor`], which every agent loads, with their paths.
 const GOOD: [(&str, &str); 9] = [
     ("pdf", "skills/pdf"),
     ("dates", "skills/dates"),
@@ -172,14 +172,14 @@ fn a_blocked_skill_is_skipped_in_a_batch_and_refused_by_name() {
     let all = test_env.run(&["install", "../elsewhere/repo", "--all", "-y"]);
     assert!(all.code == 1 && all.stdout.contains("installed 8, skipped 3"), "{all}");
     assert!(!test_env.has(&format!("{CLAUDE}/dates")) && test_env.has(&format!("{CLAUDE}/pdf")));
-    let told = test_env.run(&["install", "../elsewhere/repo", "--all", "-y", "--json"]).json();
-    let skipped: Vec<&str> = told["skipped"]
+    let output = test_env.run(&["install", "../elsewhere/repo", "--all", "-y", "--json"]).json();
+    let skipped: Vec<&str> = output["skipped"]
         .as_array()
         .expect("a list")
         .iter()
         .filter_map(|one| one["name"].as_str())
         .collect();
-    assert!(skipped.contains(&"dates") && skipped.contains(&"broken"), "{told:#}");
+    assert!(skipped.contains(&"dates") && skipped.contains(&"broken"), "{output:#}");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn five_skills_for_two_agents_take_one_command() {
 }
 
 #[test]
-fn a_line_of_another_installer_is_understood_as_pasted() {
+fn command_line_of_another_installer_is_accepted() {
     let test_env = vendor();
     let path = test_env.sandbox.path("elsewhere/repo").display().to_string();
     let line = format!("npx skills add {path} --skill pdf -a claude-code -y");
@@ -253,7 +253,7 @@ fn the_path_of_a_skill_md_installs_its_folder() {
     assert_eq!(test_env.read(&format!("{CLAUDE}/sums/tools.py")), tools);
     let manifest = test_env.read("project/savoir.toml");
     assert!(manifest.contains("path = \"../elsewhere/sums\""), "{manifest}");
-    // The folder of a download has other files, which are not the skill's.
+    // A downloads folder contains other files, which do not belong to the skill.
     test_env.skill("elsewhere/downloads", "1.0.0", "Read it.");
     let text =
         test_env.read("elsewhere/downloads/SKILL.md").replace("name: downloads", "name: pdf");
@@ -288,7 +288,7 @@ fn skills_of_every_dialect_reach_claude_code_unchanged() {
     }
 }
 
-/// Every repository of the corpus, where it is present.
+/// Installs every repository of the corpus, if the corpus is available.
 #[test]
 fn the_corpus_installs_unchanged() {
     let corpus = repository().join("../shared/corpus");
@@ -300,8 +300,8 @@ fn the_corpus_installs_unchanged() {
         let test_env = TestEnv::new();
         let source = entry.path().canonicalize().expect("a path").display().to_string();
         let ran = test_env.run(&["install", &source, "--all", "-y", "--json"]);
-        let told = ran.json();
-        for skipped in told["skipped"].as_array().into_iter().flatten() {
+        let output = ran.json();
+        for skipped in output["skipped"].as_array().into_iter().flatten() {
             let code = skipped["error"]["code"].as_str().unwrap_or_default();
             // The corpus has several versions of some skills.
             if code == "same-name" {
@@ -309,7 +309,7 @@ fn the_corpus_installs_unchanged() {
             }
             failed.push(format!("{}: {} {code}", entry.file_name().display(), skipped["name"]));
         }
-        for skill in told["skills"].as_array().into_iter().flatten() {
+        for skill in output["skills"].as_array().into_iter().flatten() {
             let name = skill["name"].as_str().expect("a name");
             let from = skill["source"].as_str().expect("a source").trim_start_matches("path+");
             let from = test_env.sandbox.path("project").join(decoded(from));
@@ -353,7 +353,7 @@ fn installing_all_does_not_replace_skills_of_other_sources() {
     assert!(other.code == 1 && other.stdout.contains("installed 1, skipped 1"), "{other}");
     assert!(other.stderr.contains("another `pdf` is installed"), "{other}");
     assert!(test_env.read(&format!("{CLAUDE}/pdf/SKILL.md")).contains("One."));
-    // Edits of the one are not merged into the other.
+    // Edits of one skill are not merged into another.
     let file = format!("{CLAUDE}/pdf/SKILL.md");
     let text = test_env.read(&file);
     test_env.sandbox.write(&file, format!("{text}\nMine.\n"));

@@ -1,4 +1,4 @@
-//! A client that speaks the protocol with the real program.
+//! An LSP client that talks to the real program.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::Sandbox;
 
-/// Capabilities of a client that asks for diagnostics.
+/// Capabilities of a client that requests diagnostics.
 pub(super) fn pulling() -> Value {
     json!({"textDocument": {"diagnostic": {}}})
 }
@@ -36,7 +36,7 @@ pub(super) struct Client {
     output: BufReader<ChildStdout>,
     root: PathBuf,
     next_id: i64,
-    /// Messages of the server that nobody asked for yet.
+    /// Messages of the server that the test has not read yet.
     others: VecDeque<Value>,
     pub(super) initialized: Value,
 }
@@ -118,7 +118,7 @@ impl Client {
         serde_json::from_slice(&content).expect("JSON")
     }
 
-    /// The answer to a request, result or error.
+    /// Waits for the response to a request, a result or an error.
     pub(super) fn answer(&mut self, id: i64) -> Value {
         loop {
             let message = self.read();
@@ -142,7 +142,7 @@ impl Client {
         answer.get("error").unwrap_or_else(|| panic!("{method}: {answer}")).clone()
     }
 
-    /// The parameters of the next notification of a kind.
+    /// Waits for the next notification of a method; returns its parameters.
     pub(super) fn wait_for(&mut self, method: &str) -> Value {
         if let Some(at) = self.others.iter().position(|message| message["method"] == method) {
             return self.others.remove(at).map(|message| message["params"].clone()).expect("it");
@@ -172,7 +172,7 @@ impl Client {
         );
     }
 
-    /// Opens a file and asks for its diagnostics.
+    /// Opens a file and requests its diagnostics.
     pub(super) fn diagnostics(&mut self, path: &str) -> Vec<Value> {
         self.open(path);
         self.pull(path)
@@ -202,7 +202,7 @@ impl Client {
         self.request("textDocument/references", &params)
     }
 
-    /// Ends the session as the protocol says, and checks that the program succeeded.
+    /// Ends the session as the protocol requires, and checks that the program succeeded.
     pub(super) fn end(mut self) {
         self.request("shutdown", &Value::Null);
         self.notify("exit", &Value::Null);

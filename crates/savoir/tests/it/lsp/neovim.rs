@@ -12,7 +12,7 @@ use crate::{
     support::{Sandbox, repository},
 };
 
-/// Opens files as a user does, waits for diagnostics, and writes what Neovim knows about them. The
+/// Opens files like a user, waits for diagnostics, and writes the resulting state of Neovim. The
 /// plugin of `editors/neovim` starts the server.
 const SCRIPT: &str = r"
 local function attached(buffer)
@@ -81,7 +81,7 @@ fn neovim_plugin_starts_the_server_and_opens_a_terminal_for_a_lens() {
     sandbox.write("project/README.md", "---\nname: readme\n---\n");
     sandbox.write("project/skills/demo/SKILL.md", skill("demo"));
     sandbox.write("project/skills/second/SKILL.md", skill("second"));
-    // The file is installed as docs/guides/editor.md says, and `savoir` is on the path.
+    // The plugin is installed as docs/guides/editor.md describes, and `savoir` is on the path.
     let plugin = repository().join("editors/neovim/savoir.lua");
     let plugin = std::fs::read_to_string(plugin).expect("the plugin");
     sandbox.write(".config/nvim/plugin/savoir.lua", &plugin);

@@ -17,7 +17,7 @@ fn skill(sandbox: &Sandbox, place: &str, name: &str, body: &str) {
     );
 }
 
-/// Asks until the answer is right.
+/// Repeats a request until the response is as expected.
 fn until(client: &mut Client, mut right: impl FnMut(&mut Client) -> bool) {
     let begun = Instant::now();
     while !right(client) {
@@ -40,7 +40,7 @@ fn is(method: &str) -> impl Fn(&Value) -> bool {
 }
 
 #[test]
-fn skills_below_a_folder_come_and_go() {
+fn added_and_removed_skills_are_noticed() {
     let sandbox = sandbox_with_examples(&[]);
     skill(&sandbox, "skills", "first", "Do it.");
     let mut client = Client::new(&sandbox);
@@ -66,7 +66,7 @@ fn skills_below_a_folder_come_and_go() {
 }
 
 #[test]
-fn skills_that_are_installed_later_are_there() {
+fn skills_installed_later_are_offered() {
     let sandbox = sandbox_with_examples(&[]);
     fs::create_dir_all(sandbox.path("work/.git")).unwrap();
     fs::create_dir_all(sandbox.path("work/.claude/skills")).unwrap();
@@ -82,13 +82,13 @@ fn clients_without_subscription_are_notified() {
     skill(&sandbox, "skills", "first", "Do it.");
     let mut client = Client::new(&sandbox);
     // On a busy machine, some appear before the first search and are not reported.
-    let mut told = (0..10).find_map(|n| {
+    let mut output = (0..10).find_map(|n| {
         thread::sleep(Duration::from_secs(2));
         skill(&sandbox, "skills", &format!("later-{n}"), "Do it.");
         client.lines.recv_timeout(Duration::from_secs(7)).ok()
     });
     for kind in ["tools", "prompts", "resources"] {
-        let heard = told.take().unwrap_or_else(|| client.read_message());
+        let heard = output.take().unwrap_or_else(|| client.read_message());
         let method = format!("notifications/{kind}/list_changed");
         assert_eq!(heard["method"], method, "{heard}");
     }

@@ -8,8 +8,8 @@ use std::{
 use super::relay::Relay;
 use crate::{live_server::TestServer, services::service, support::Sandbox};
 
-/// What every server can be asked, and all of the skills extension (SEP-2640). A tool that is not
-/// there is an error that a model can read.
+/// Scenarios that apply to every server, and all scenarios of the skills extension (SEP-2640). A
+/// missing tool is an error that a model can read.
 const TESTED_SCENARIOS: [&str; 16] = [
     "server-initialize", "server-session-lifecycle", "ping", "completion-complete", "tools-list",
     "tools-call-error", "server-sse-multiple-streams", "resources-list",
@@ -18,12 +18,13 @@ const TESTED_SCENARIOS: [&str; 16] = [
     "http-header-validation",
 ];
 
-/// What Savoir does not offer and does not claim to: it sends no log, and files of skills are read
-/// anew each time. A client that asks nevertheless is told that there is no such method.
+/// Features that Savoir neither has nor announces: it sends no log, and files of skills are read
+/// again for each request. A client that uses them nevertheless gets the error that the method does
+/// not exist.
 const NOT_OFFERED: [&str; 3] =
     ["logging-set-level", "resources-subscribe", "resources-unsubscribe"];
 
-/// These need tools, prompts or resources of given names that answer with given things.
+/// Scenarios that need tools, prompts or resources with certain names and results.
 const NEED_FIXTURES: [&str; 36] = [
     "server-stateless",
     "tools-call-simple-text",
@@ -63,7 +64,7 @@ const NEED_FIXTURES: [&str; 36] = [
     "input-required-result-validate-input",
 ];
 
-/// An extension that Savoir does not have.
+/// An extension that Savoir does not support.
 const TASKS_EXTENSION: [&str; 10] = [
     "tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields",
     "tasks-request-state-removal", "tasks-mrtr-input", "tasks-request-headers",
@@ -71,7 +72,7 @@ const TASKS_EXTENSION: [&str; 10] = [
     "tasks-mrtr-composition",
 ];
 
-/// The runner, if it is installed.
+/// The program of the conformance tests, if it is installed.
 struct Runner {
     node: String,
     script: String,
@@ -92,7 +93,7 @@ impl Runner {
             .expect("node runs")
     }
 
-    /// Whether a scenario passes, and what was printed.
+    /// Runs a scenario; returns whether it passed, and the output.
     fn passes(&self, address: &str, scenario: &str) -> (bool, String) {
         let url = format!("http://{address}/mcp");
         let output = self.run(&["server", "--url", &url, "--scenario", scenario]);
@@ -101,7 +102,7 @@ impl Runner {
     }
 }
 
-/// A server behind a relay that shows a token: the runner has none to show.
+/// Starts a server, and a relay that adds a token, because the program cannot send one.
 fn server(sandbox: &Sandbox) -> (TestServer, String) {
     let relay = Relay::new();
     let origin = format!("http://{}", relay.address);
@@ -116,7 +117,7 @@ fn server(sandbox: &Sandbox) -> (TestServer, String) {
 fn the_official_conformance_tests_pass() {
     let Some(runner) = Runner::new() else { return };
     let sandbox = Sandbox::new();
-    // The tests look at the first skill, and into one of its folders.
+    // The scenarios read the first skill and one of its folders.
     let (server, address) = server(&sandbox);
     let skill = "---\nname: a-skill\ndescription: Does it. Use when testing.\n---\nDo it.\n";
     sandbox.write("a-skill/SKILL.md", skill);
@@ -132,7 +133,7 @@ fn the_official_conformance_tests_pass() {
         let (passed, printed) = runner.passes(&address, scenario);
         assert!(!passed && printed.contains("Error: Failed: "), "{scenario}: {printed}");
     }
-    // The token was what let the runner in.
+    // Without the relay's token, the scenario fails.
     let (passed, printed) = runner.passes(&server.address, "ping");
     assert!(!passed && printed.contains("Authorization header"), "{printed}");
 }

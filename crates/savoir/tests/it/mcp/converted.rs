@@ -20,7 +20,7 @@ fn run_ok(mut command: Command) -> String {
     text
 }
 
-/// An example, converted for Claude Code.
+/// Installs an example that is converted for Claude Code.
 fn installed(example: &str) -> Sandbox {
     let sandbox = sandbox_with_examples(&[]);
     fs::create_dir_all(sandbox.path("work/.git")).expect("a folder");
@@ -61,6 +61,6 @@ fn tools_of_the_original_are_offered_and_run() {
 #[test]
 fn commands_list_tools_of_converted_skills() {
     let sandbox = installed("git-helper");
-    let told = run_ok(savoir(&sandbox, &["tools", ".claude/skills"]));
-    assert!(told.contains("git_status"), "{told}");
+    let document = run_ok(savoir(&sandbox, &["tools", ".claude/skills"]));
+    assert!(document.contains("git_status"), "{document}");
 }

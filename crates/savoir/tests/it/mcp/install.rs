@@ -11,7 +11,7 @@ fn run(sandbox: &Sandbox, args: &[&str]) -> Transcript {
     sandbox.run_as("home", "work", &[&["mcp"], args].concat())
 }
 
-/// Where each agent looks, of a user and of a project.
+/// The settings files of each agent, of the user and of a project.
 const FILES: [(&str, &str, Option<&str>); 8] = [
     ("claude-code", ".claude.json", Some(".mcp.json")),
     ("codex", ".codex/config.toml", Some(".codex/config.toml")),
@@ -139,7 +139,7 @@ fn line_ends_are_preserved() {
         let with = sandbox.read(file);
         assert!(with.contains("savoir"), "{with}");
         assert_eq!(with.matches('\n').count(), with.matches("\r\n").count(), "{with:?}");
-        // Somebody changes something else: the entry alone is taken out.
+        // If other settings change afterwards, only our entry is removed.
         sandbox.write(file, with.replace("other", "another"));
         assert_eq!(run(&sandbox, &["uninstall", "--agent", agent, "--yes"]).code, 0);
         assert_eq!(sandbox.read(file), before.replace("other", "another"));
@@ -148,7 +148,7 @@ fn line_ends_are_preserved() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_that_leads_to_nothing_yet_stays_one() {
+fn dangling_link_to_settings_is_kept() {
     let sandbox = sandbox_with_examples(&[]);
     let (file, link) = ("home/.cursor/mcp.json", sandbox.path("home/.cursor/mcp.json"));
     fs::create_dir_all(link.parent().unwrap()).unwrap();

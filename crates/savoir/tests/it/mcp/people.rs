@@ -74,7 +74,7 @@ fn placeholders_are_always_prompt_arguments() {
     assert_eq!(text(made), "Mend issue 7 now.\n");
     let made = get(&mut client, "first", &json!({"ARGUMENTS": "here 'over there'"}));
     assert_eq!(text(made), "Move here to over there.\n");
-    // Words that are not given are not there.
+    // Missing arguments are replaced by nothing.
     let made = get(&mut client, "first", &json!({"ARGUMENTS": "here"}));
     assert_eq!(text(made), "Move here to .\n");
     for nothing in [json!({}), json!({"ARGUMENTS": null}), json!(null)] {

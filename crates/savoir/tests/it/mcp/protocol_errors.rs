@@ -38,7 +38,7 @@ fn an_invalid_line_does_not_stop_the_server() {
         let shown = &line[..line.len().min(60)];
         assert_eq!(heard["error"]["code"], expected, "{shown}: {heard}");
     }
-    // Neither before the beginning nor after it does nonsense end the conversation.
+    // Invalid messages do not end the session, before or after the handshake.
     client.write_line("");
     client.write_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     client.write_line(r#"{"jsonrpc":"2.0","id":77,"result":{}}"#);
@@ -77,7 +77,7 @@ fn an_invalid_line_does_not_stop_the_server() {
 fn end_of_input_exits_cleanly() {
     let sandbox = sandbox_with_examples(&["hello-world"]);
     assert_eq!(Client::start_uninitialized(&sandbox, &["../skills"]).end(), 0);
-    // All that was asked before the end of the input is answered.
+    // All requests before the end of the input are answered.
     let mut client = Client::new(&sandbox);
     let ids: Vec<i64> = (0..20)
         .map(|_| {
@@ -145,7 +145,7 @@ fn wrong_calls_return_errors_for_the_model() {
 }
 
 #[test]
-fn a_thousand_skills_cost_no_more_than_one() {
+fn size_of_the_tool_list_does_not_depend_on_skill_count() {
     let sandbox = sandbox_with_examples(&[]);
     for n in 0..1000 {
         let text = format!(
@@ -166,7 +166,7 @@ fn a_thousand_skills_cost_no_more_than_one() {
 }
 
 #[test]
-fn long_names_cost_little_and_are_not_sent_back() {
+fn huge_names_are_handled_fast_and_not_echoed() {
     let sandbox = sandbox_with_examples(&["git-helper"]);
     let mut client = Client::new(&sandbox);
     let long = "x".repeat(3_900_000);
@@ -178,8 +178,8 @@ fn long_names_cost_little_and_are_not_sent_back() {
     assert_eq!(code(&unknown), "unknown-tool");
     let argument = json!({"skill": "git-helper", "tool": "git_log", "arguments": {long: 1}});
     let wrong = client.call("run_skill_tool", &argument);
-    for told in [refused, unknown, wrong] {
-        assert!(told.to_string().len() < 2_000, "{} bytes", told.to_string().len());
+    for document in [refused, unknown, wrong] {
+        assert!(document.to_string().len() < 2_000, "{} bytes", document.to_string().len());
     }
     assert!(clock.elapsed() < Duration::from_secs(20), "{:?}", clock.elapsed());
 }
@@ -210,7 +210,7 @@ fn a_client_that_does_not_read_is_throttled() {
     thread::sleep(Duration::from_secs(5));
     let taken = written.load(Ordering::Relaxed);
     assert!(taken < REQUEST_COUNT / 4, "{taken} requests were taken in, and no answer was read");
-    // Whoever reads at last gets every answer.
+    // A client that starts to read late gets every response.
     let lines = BufReader::new(output).lines().map_while(Result::ok);
     assert_eq!(lines.filter(|line| line.contains("\"result\":")).count(), REQUEST_COUNT + 1);
     writing.join().unwrap();

@@ -23,14 +23,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_savoir");
 struct Agent {
     id: &'static str,
     variable: &'static str,
-    /// What it puts before the names of our tools.
+    /// The prefix that the agent adds to the names of our tools.
     prefix: &'static str,
-    /// What the model said according to it before the first question.
+    /// The number of model answers before the first user message.
     said_before: usize,
     /// Its user and project settings files with their initial content.
     settings: [&'static str; 2],
     before: fn(&str) -> Option<Value>,
-    /// How it is asked something without a terminal.
+    /// Runs a prompt without a terminal.
     ask: fn(&mut Command, &str),
 }
 
@@ -44,7 +44,7 @@ const CLAUDE_CODE: Agent = Agent {
     ask: |command, url| {
         command
             .args(["-p", PROMPT, "--allowedTools", "mcp__savoir", "--output-format", "json"])
-            // Servers of a project start only after approval.
+            // The agent starts servers of a project only after an approval.
             .args(["--settings", r#"{"enabledMcpjsonServers": ["savoir"]}"#])
             .env("ANTHROPIC_BASE_URL", url)
             .env("ANTHROPIC_API_KEY", "none")
@@ -110,7 +110,7 @@ const QWEN: Agent = Agent {
     },
 };
 
-/// A machine with an agent and a project that has skills.
+/// A home with an agent, and a project with skills.
 struct McpContext {
     sandbox: Sandbox,
     agent: &'static Agent,
@@ -128,13 +128,13 @@ impl McpContext {
         let made = desk.run("git", &["init", "--quiet"]).status().expect("git runs");
         assert!(made.success());
         desk.run_ok(&["install", "../skills/text-statistics", "--allow-experimental"]);
-        // This one came with the project.
+        // This skill is part of the project.
         let inside = desk.sandbox.path("work/.agents/skills/git-helper");
         copy(&desk.sandbox.path("skills/git-helper"), &inside);
         Some(desk)
     }
 
-    /// A command in an empty home folder.
+    /// A command with an empty home folder.
     fn run(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         let own = Path::new(PROGRAM).parent().expect("a folder").display().to_string();
@@ -156,7 +156,7 @@ impl McpContext {
         run
     }
 
-    /// Calls of our tools, as the agent names them.
+    /// Starts a scripted model that calls our tools by the names that the agent uses.
     fn model(&self, calls: &[(&str, Value)]) -> Option<Model> {
         let named = |(name, arguments): &(&str, Value)| {
             (format!("{}{name}", self.agent.prefix), arguments.clone())
@@ -165,7 +165,7 @@ impl McpContext {
         Model::new(&self.sandbox, self.agent.said_before, &calls)
     }
 
-    /// Lets Savoir write the settings, beside what the person has there already.
+    /// Lets Savoir add its entry to existing settings.
     fn connect(&self, scope: &str, model: &Model) {
         let file = self.agent.settings[usize::from(scope == "project")];
         if let Some(before) = (self.agent.before)(&model.url) {
@@ -175,7 +175,7 @@ impl McpContext {
         assert!(self.sandbox.read(file).contains("savoir"), "{file}");
     }
 
-    /// Asks the agent, and waits until it has done everything.
+    /// Sends the prompt to the agent, and waits until it ends.
     fn ask(&self, model: &Model) -> Output {
         let mut command = self.run(&self.program, &[]);
         (self.agent.ask)(&mut command, &model.url);
@@ -228,10 +228,10 @@ fn qwen_uses_a_skill() {
     uses_a_skill(&QWEN);
 }
 
-/// What the tool prints, and no agent by itself.
+/// Text that the tool prints, and that no agent produces itself.
 const STATUS: &str = "## No commits yet on ";
 
-/// The tool is refused with the command that approves it; after exactly that command it runs.
+/// The tool is rejected with a hint. After running exactly the command in the hint, the tool runs.
 fn runs_a_tool_after_an_approval(agent: &'static Agent) {
     let Some(desk) = McpContext::new(agent) else { return };
     let call = json!({"skill": "git-helper", "tool": "git_status", "arguments": {}});
@@ -265,7 +265,7 @@ fn codex_reads_the_written_settings() {
         return;
     };
     let sandbox = sandbox_with_examples(&[]);
-    // Project settings count only if the project is trusted.
+    // The agent uses project settings only if the project is trusted.
     let trusted = sandbox.path("work").canonicalize().expect("a folder");
     let before = format!("[projects.{:?}]\ntrust_level = \"trusted\"\n", trusted.display());
     for (scope, ends) in [("user", "/savoir"), ("project", "savoir")] {

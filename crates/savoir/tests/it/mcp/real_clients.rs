@@ -30,7 +30,7 @@ fn the_official_client_for_python_uses_a_skill() {
     };
     let sandbox = sandbox_with_examples(&["text-statistics"]);
     let skills = sandbox.path("skills").display().to_string();
-    // The client hands few variables on to servers, and HOME is one of them.
+    // The client passes only a few variables to servers, including HOME.
     let script = crate::support::repository().join("crates/savoir/tests/it/clients/mcp_client.py");
     let output = Command::new(program)
         .arg(script)
@@ -70,7 +70,7 @@ fn official_python_client_uses_a_server() {
     let url = format!("http://{}/mcp", server.address);
     let seen = seen(&python(&program, "mcp_client.py", &["http", &url, &token]));
     assert_eq!(count(&seen, "before", "tools"), 4, "{seen}");
-    // A new server has the examples, too.
+    // A new server also has the example skills.
     let found = &seen["found"]["structuredContent"]["skills"];
     assert!(
         found.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "words")),

@@ -9,13 +9,13 @@ use std::{
 
 use serde_json::Value;
 
-/// A port that leads nowhere yet.
+/// A listening port without a target.
 pub(super) struct Relay {
     listener: TcpListener,
     pub(super) address: String,
 }
 
-/// The bodies of what was asked, oldest first.
+/// The bodies of the recorded requests, oldest first.
 #[derive(Clone, Default)]
 pub(super) struct RelayedRequests(Arc<Mutex<Vec<Value>>>);
 
@@ -48,7 +48,7 @@ impl Relay {
     }
 }
 
-/// One request for each connection, so that the head of every one is seen.
+/// Forwards one request per connection, so that every header can be recorded.
 fn forward(
     mut client: TcpStream,
     server: &str,

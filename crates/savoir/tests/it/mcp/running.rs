@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::{Client, REPLY_TIMEOUT, code, sandbox_with_examples};
 use crate::support::{Sandbox, copy, repository};
 
-/// What a client says that lets a person fill in forms.
+/// The capabilities of a client that can show forms to its user.
 fn asks() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-/// What a client without a session says with each request.
+/// The metadata that a client without a session sends with each request.
 fn modern() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -34,7 +34,7 @@ fn words() -> Value {
     json!({"text": "one two three."})
 }
 
-/// Calls a tool and answers the question.
+/// Calls a tool, and answers its question.
 fn answered(client: &mut Client, tool: &str, arguments: &Value, result: &Value) -> Value {
     let id = client.send("tools/call", json!({"name": tool, "arguments": arguments}));
     let question = loop {
@@ -65,8 +65,8 @@ fn skill_in_use_offers_its_tools() {
     assert!(brought.as_array().unwrap().contains(&json!(COUNT)), "{used}");
     assert_eq!(used["content"][1]["_meta"]["savoir/skill"], "text-statistics", "{used}");
     assert!(client.tools().contains(&COUNT.to_owned()));
-    let told = |notice: &Value| notice["method"] == "notifications/tools/list_changed";
-    assert!(client.notices.iter().any(told), "{:?}", client.notices);
+    let document = |notice: &Value| notice["method"] == "notifications/tools/list_changed";
+    assert!(client.notices.iter().any(document), "{:?}", client.notices);
 
     let mut pinned = Client::with(&sandbox, &["../skills", "--pin", "git-helper"], &json!({}));
     let tools = pinned.ask("tools/list", json!({}))["result"]["tools"].clone();
@@ -112,12 +112,12 @@ fn user_of_the_client_approves_tools() {
         let run = answered(&mut client, COUNT, &words(), &yes(word));
         assert_eq!(run["structuredContent"]["success"], true, "{run}");
     }
-    // Nobody is asked again.
+    // The user is not asked again.
     let run = client.call(COUNT, &words());
     assert_eq!(run["structuredContent"]["success"], true, "{run}");
 }
 
-/// Forty harmless rights, and behind them what they are there to hide.
+/// Forty harmless permissions, followed by the dangerous one that they are meant to hide.
 const FLOOD: &str = r#"---
 name: flood
 version: 1.0.0
@@ -179,7 +179,7 @@ fn many_permissions_are_shown_completely() {
 }
 
 #[test]
-fn without_sessions_the_question_is_the_result() {
+fn stateless_call_returns_the_question() {
     let sandbox = sandbox_with_examples(&["text-statistics"]);
     let mut client =
         Client::start_uninitialized(&sandbox, &["../skills", "--pin", "text-statistics"]);
@@ -196,7 +196,7 @@ fn without_sessions_the_question_is_the_result() {
     assert_eq!(question["method"], "elicitation/create", "{asked}");
     let state = asked["result"]["requestState"].clone();
     let yes = json!({"approval": {"action": "accept", "content": {"answer": "once"}}});
-    // The answer to one call is none to another.
+    // The answer to one call is not valid for another one.
     let other = client.ask(
         "tools/call",
         json!({
@@ -212,7 +212,7 @@ fn without_sessions_the_question_is_the_result() {
     assert_eq!(run["result"]["structuredContent"]["success"], true, "{run}");
 }
 
-/// Skills that say nothing but what they allow.
+/// Writes skills that only have an allow-list.
 fn skills_with_lists(sandbox: &Sandbox, lists: &[(&str, &str)]) {
     for (name, allowed) in lists {
         let line =
@@ -272,23 +272,23 @@ fn chosen_prompt_restricts_tools() {
     };
     let inputs = json!({"ARGUMENTS": "it"});
     assert!(client.tools().contains(&COUNT.to_owned()));
-    // One that cannot be filled in is not followed.
+    // A prompt with invalid arguments does not change the allowed tools.
     let wrong = get(&mut client, "reader", &json!({"other": "x"}));
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
     assert!(client.tools().contains(&COUNT.to_owned()));
     client.notices.clear();
-    let told = get(&mut client, "reader", &inputs);
-    assert_eq!(told["result"]["messages"][0]["content"]["text"], "Do it.\n", "{told}");
+    let document = get(&mut client, "reader", &inputs);
+    assert_eq!(document["result"]["messages"][0]["content"]["text"], "Do it.\n", "{document}");
     assert!(!client.tools().contains(&COUNT.to_owned()));
     let changed = |notice: &Value| notice["method"] == "notifications/tools/list_changed";
     assert!(client.notices.iter().any(changed), "{:?}", client.notices);
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
-    // The next one takes its place, as with use_skill.
+    // The next prompt replaces the list, like `use_skill`.
     get(&mut client, "free", &inputs);
     assert!(client.tools().contains(&COUNT.to_owned()));
 }
 
-/// A skill whose tool writes a word again and again, by two processes.
+/// Writes a skill whose tool repeatedly writes a word, from two processes.
 fn beater(sandbox: &Sandbox) {
     sandbox.write(
         "skills/beater/SKILL.md",
@@ -372,7 +372,8 @@ fn end_of_input_stops_running_tools() {
     assert_eq!(size(), before, "it goes on without anybody");
 }
 
-/// A skill that needs a package, and an installer that never ends, with a process of its own.
+/// Writes a skill that needs a package, and an installer that never ends and starts a child
+/// process.
 fn endless(sandbox: &Sandbox) {
     sandbox.write(
         "skills/endless/SKILL.md",
@@ -442,7 +443,7 @@ fn active_skill_restricts_tools() {
     let never = json!({"action": "decline"});
     client.call("use_skill", &json!({"name": "reader"}));
     assert!(!client.tools().contains(&COUNT.to_owned()));
-    // Neither by its name nor indirectly, and without a question.
+    // Rejected without a question, whether called directly or through `run_skill_tool`.
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
     assert_eq!(code(&client.call("run_skill_tool", &by_names)), "tool-not-allowed");
     // Of the built-in tools, only those that load skills are always allowed.
@@ -469,9 +470,9 @@ fn model_gets_the_effective_restrictions() {
     );
     let mut client = Client::new(&sandbox);
     let used = client.call("use_skill", &json!({"name": "careful"}));
-    let told = &used["structuredContent"];
-    assert_eq!(told["grants"], json!(["Read", "Bash(git log:*)"]), "{used}");
-    assert_eq!(told["disallowed_tools"], json!(["Write", "Bash(rm:*)"]), "{used}");
+    let document = &used["structuredContent"];
+    assert_eq!(document["grants"], json!(["Read", "Bash(git log:*)"]), "{used}");
+    assert_eq!(document["disallowed_tools"], json!(["Write", "Bash(rm:*)"]), "{used}");
 }
 
 #[test]
@@ -499,7 +500,7 @@ fn hint_is_a_valid_shell_command() {
     assert_eq!(run["structuredContent"]["success"], true, "{run}");
 }
 
-/// The same surroundings for a line of a shell.
+/// Runs a shell script with the same environment as a command.
 fn in_shell(command: &Command, script: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(script).arg(command.get_program());
@@ -525,19 +526,20 @@ fn forked_skill_does_not_restrict_the_main_agent() {
     write("chosen-apart", "context: fork\ndisable-model-invocation: true\n");
     let mut client = Client::new(&sandbox);
     client.call("use_skill", &json!({"name": "text-statistics"}));
-    let told = client.call("use_skill", &json!({"name": "apart"}));
-    let told = &told["structuredContent"];
-    assert_eq!(told["context_fork"], true, "{told}");
-    let note = told["note"].as_str().unwrap_or_else(|| panic!("{told}"));
+    let document = client.call("use_skill", &json!({"name": "apart"}));
+    let document = &document["structuredContent"];
+    assert_eq!(document["context_fork"], true, "{document}");
+    let note = document["note"].as_str().unwrap_or_else(|| panic!("{document}"));
     assert!(note.contains("sub-agent") && note.contains("allowed_tools"), "{note}");
-    // Free before: free afterwards.
+    // The caller has no list, and still has none after the fork.
     let free = client.call(COUNT, &words());
     assert_eq!(code(&free), "approval-needed", "it is not the fence that refuses: {free}");
-    // Fenced in before: fenced in afterwards.
+    // The caller has a list, which still applies after the fork.
     client.call("use_skill", &json!({"name": "locked"}));
-    let told = client.call("use_skill", &json!({"name": "anything-apart"}));
-    let note = told["structuredContent"]["note"].as_str().unwrap_or_else(|| panic!("{told}"));
-    assert!(note.contains("`locked` is still followed"), "{note}");
+    let document = client.call("use_skill", &json!({"name": "anything-apart"}));
+    let note =
+        document["structuredContent"]["note"].as_str().unwrap_or_else(|| panic!("{document}"));
+    assert!(note.contains("`locked` is still enforced"), "{note}");
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
     // A user who chooses a prompt sees the same text.
     let chosen = client.ask("prompts/get", json!({"name": "chosen-apart"}));
@@ -561,18 +563,22 @@ fn forked_skill_tools_stay_rejected_under_another_list() {
     sandbox.write("skills/free/SKILL.md", free);
     let mut client = Client::new(&sandbox);
     client.call("use_skill", &json!({"name": "locked"}));
-    let told = client.call("use_skill", &json!({"name": "text-statistics"}));
-    let told = &told["structuredContent"];
-    assert_eq!(told["context_fork"], true, "{told}");
-    assert_eq!(told["tools"], Value::Null, "what is refused is not told of as callable: {told}");
-    let note = told["note"].as_str().unwrap_or_else(|| panic!("{told}"));
-    for words in ["`locked` is still followed", COUNT, "use_skill", "savoir chat"] {
+    let document = client.call("use_skill", &json!({"name": "text-statistics"}));
+    let document = &document["structuredContent"];
+    assert_eq!(document["context_fork"], true, "{document}");
+    assert_eq!(
+        document["tools"],
+        Value::Null,
+        "what is refused is not told of as callable: {document}"
+    );
+    let note = document["note"].as_str().unwrap_or_else(|| panic!("{document}"));
+    for words in ["`locked` is still enforced", COUNT, "use_skill", "savoir chat"] {
         assert!(note.contains(words), "{words}: {note}");
     }
     assert_eq!(code(&client.call(COUNT, &words())), "tool-not-allowed");
     let listed = client.ask("tools/list", json!({})).to_string();
     assert!(!listed.contains(COUNT), "{listed}");
-    // The hint in the message.
+    // As the hint says, loading another skill lifts the restriction.
     client.call("use_skill", &json!({"name": "free"}));
     assert_eq!(code(&client.call(COUNT, &words())), "approval-needed");
 }

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::relay::{Relay, RelayedRequests};
 use crate::{services::service, support::Sandbox};
 
-/// What the person says to the agent.
+/// The user's message to the agent.
 pub(super) const PROMPT: &str = "Do as the skill says.";
-/// What the model says at the end.
+/// The last answer of the model.
 pub(super) const LAST_WORDS: &str = "All of it was done.";
 
-/// A model that makes its calls one after the other, whatever the results are.
+/// A scripted model that makes its calls in order, whatever the results are.
 pub(super) struct Model {
     child: Child,
     pub(super) url: String,
@@ -24,7 +24,8 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// A model that is asked for the first time after it said something as often as `before`.
+    /// Starts a model for an agent that sends `before` answers of its own before the first user
+    /// message.
     pub(super) fn new(sandbox: &Sandbox, before: usize, calls: &[(String, Value)]) -> Option<Self> {
         let program = service("SAVOIR_TEST_AIMOCK_PROGRAM", "a scripted model")?;
         let turn = |turn: usize, response: Value| json!({"match": {"userMessage": PROMPT, "turnIndex": before + turn}, "response": response});
@@ -47,7 +48,7 @@ impl Model {
         let output = BufReader::new(child.stdout.take().expect("an output"));
         let mut lines = output.lines().map_while(Result::ok);
         let address = lines.find_map(|line| Some(line.split_once("http://")?.1.trim().to_owned()));
-        // Its log has no other reader, and a full pipe would stop it.
+        // The log must be read, because a full pipe would block the program.
         std::thread::spawn(move || lines.for_each(drop));
         let relay = Relay::new();
         let url = format!("http://{}", relay.address);
@@ -55,8 +56,8 @@ impl Model {
         Some(Self { child, url, relayed_requests })
     }
 
-    /// What the agent asked, oldest first: in the course of the conversation, and besides, as to find
-    /// a title or to remember something.
+    /// All requests of the agent, oldest first, including those besides the conversation, for
+    /// example for a title.
     pub(super) fn questions(&self) -> Vec<String> {
         self.relayed_requests.all().iter().map(Value::to_string).collect()
     }
@@ -69,7 +70,7 @@ impl Drop for Model {
     }
 }
 
-/// Where programs are, with the newer node first if there is one.
+/// The `PATH` for programs, with a newer Node first if there is one.
 pub(super) fn programs() -> String {
     let usual = env::var("PATH").expect("a path");
     match env::var("SAVOIR_TEST_NODE") {

@@ -173,7 +173,7 @@ fn skills_are_served_with_digests() {
     assert_eq!(skills[0]["uri"], "skill://folder-name/other-name/SKILL.md");
     let skill = &skills[1];
     assert_eq!(skill["uri"], "skill://text-statistics/SKILL.md");
-    // Nothing is added, nothing is removed.
+    // The frontmatter is complete and unchanged.
     assert_eq!(skill["frontmatter"]["security_tier"], "experimental");
     assert_eq!(skill["frontmatter"]["tools"][1]["parameters"]["limit"]["default"], 10);
     assert_eq!(skill["frontmatter"].as_object().unwrap().len(), 9, "{skill}");
@@ -204,10 +204,10 @@ fn skill_with_another_name_is_found_by_its_listed_uri() {
     let text = "---\nname: other-name\ndescription: x\n---\nx\n";
     sandbox.write("skills/folder-name/SKILL.md", text);
     sandbox.write("skills/folder-name/references/a.md", "a");
-    // It has a folder with its own name: both would have the same URI.
+    // The skill has a subfolder with its own name, so both would have the same URI.
     sandbox.write("skills/unclear/SKILL.md", "---\nname: twice\ndescription: x\n---\nx\n");
     sandbox.write("skills/unclear/twice/SKILL.md", "inner");
-    // It calls itself like a folder outside.
+    // The name in the frontmatter is a path out of the folder.
     sandbox.write("skills/evil/SKILL.md", "---\nname: ../folder-name\ndescription: x\n---\nx\n");
     let mut client = Client::new(&sandbox);
     let listed = client.ask("skills/list", json!({}))["result"]["skills"].clone();
@@ -238,7 +238,8 @@ fn skill_with_another_name_is_found_by_its_listed_uri() {
     assert_eq!(children(below), [uri.to_owned(), format!("{below}/references")]);
     assert_eq!(children(&format!("{below}/references")), [format!("{below}/references/a.md")]);
     assert_eq!(children("skill://folder-name")[0], "skill://folder-name/SKILL.md");
-    // Its folder alone is not where the extension has it, and the answer says where it is.
+    // The URI with the folder's name alone is invalid in the extension; the error contains the
+    // right one.
     let other = client.ask("skills/get", json!({"uri": "skill://folder-name/SKILL.md"}));
     assert!(other["error"]["message"].as_str().unwrap().contains(uri), "{other}");
     let inner = client.ask("resources/read", json!({"uri": "skill://unclear/twice/SKILL.md"}));
@@ -246,7 +247,7 @@ fn skill_with_another_name_is_found_by_its_listed_uri() {
 }
 
 #[test]
-fn folders_can_be_looked_into() {
+fn folders_can_be_listed() {
     let sandbox = sandbox_with_examples(&["text-statistics"]);
     sandbox.write("skills/text-statistics/data/deep/a.txt", "x");
     sandbox.write("skills/text-statistics/data/b.txt", "x");
@@ -299,8 +300,8 @@ fn only_files_that_can_be_read_are_resources_of_a_skill() {
     sandbox.write("secret.txt", "secret");
     std::os::unix::fs::symlink("../../secret.txt", sandbox.path(skill).join("link.md")).unwrap();
     let mut client = Client::new(&sandbox);
-    let told = client.call("use_skill", &json!({"name": "mixed"}));
-    assert_eq!(told["structuredContent"]["resources"], json!(["references/a.md"]), "{told}");
+    let output = client.call("use_skill", &json!({"name": "mixed"}));
+    assert_eq!(output["structuredContent"]["resources"], json!(["references/a.md"]), "{output}");
     let mut read = |path: &str| {
         let result = client.call("read_skill_file", &json!({"name": "mixed", "path": path}));
         let error = result["structuredContent"]["error"].clone();
@@ -325,12 +326,12 @@ fn invalid_skills_are_served_without_tools() {
     sandbox.write("skills/locked/SKILL.md", locked);
     sandbox.write("skills/garbage/SKILL.md", "---\nname: [\n  }\n---\nx\n");
     let mut client = Client::new(&sandbox);
-    let told = client.call("use_skill", &json!({"name": "text-statistics"}));
-    assert_eq!(told["isError"], false, "{told}");
-    let told = &told["structuredContent"];
-    assert!(told["instructions"].as_str().unwrap().len() > 20, "{told}");
-    assert!(told["note"].as_str().unwrap().contains("version: invalid-version"), "{told}");
-    assert!(told.get("tools").is_none(), "{told}");
+    let output = client.call("use_skill", &json!({"name": "text-statistics"}));
+    assert_eq!(output["isError"], false, "{output}");
+    let output = &output["structuredContent"];
+    assert!(output["instructions"].as_str().unwrap().len() > 20, "{output}");
+    assert!(output["note"].as_str().unwrap().contains("version: invalid-version"), "{output}");
+    assert!(output.get("tools").is_none(), "{output}");
     let run =
         json!({"skill": "text-statistics", "tool": "count_words", "arguments": {"text": "a"}});
     assert_eq!(code(&client.call("run_skill_tool", &run)), "unknown-tool");
@@ -342,6 +343,6 @@ fn invalid_skills_are_served_without_tools() {
     let broken = client.call("use_skill", &json!({"name": "garbage"}));
     assert_eq!(code(&broken), "broken-skill");
 
-    let told = client.call("use_skill", &json!({"name": "locked"}));
-    assert_eq!(told["structuredContent"]["allowed_tools"], json!(["read_file"]), "{told}");
+    let output = client.call("use_skill", &json!({"name": "locked"}));
+    assert_eq!(output["structuredContent"]["allowed_tools"], json!(["read_file"]), "{output}");
 }

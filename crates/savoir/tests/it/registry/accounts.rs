@@ -8,7 +8,7 @@ use super::{MockRegistry, RegistryTestEnv, piped};
 
 const CREDENTIALS: &str = "home/.config/savoir/credentials.toml";
 
-/// A server that knows one person.
+/// Prepares the responses for one account.
 fn accounts(test_env: &RegistryTestEnv) {
     let server = &test_env.server;
     server.on("POST", "/api/v1/auth/login", 200, &json!({"token": "session", "user": {}}));
@@ -57,7 +57,7 @@ fn login_whoami_and_logout() {
     assert_eq!(mode & 0o777, 0o600);
     let who = test_env.run_ok(&["whoami", "--registry", &url, "--json"]).json();
     assert_eq!((&who["email"], &who["namespaces"][0]), (&json!("ada@example.com"), &json!("acme")));
-    // A token that is replaced ends.
+    // Logging in again revokes the replaced token.
     test_env.server.on("DELETE", "/api/v1/auth/tokens/t9", 204, &Value::Null);
     assert_eq!(test_env.typed(&login, "correct horse\n").code, 0);
     let ended = |asked: &super::server::RecordedRequest| asked.method == "DELETE";
@@ -113,7 +113,7 @@ fn given_token_is_revoked_on_request() {
     accounts(&test_env);
     let given = || assert_eq!(test_env.typed(&["login", "--token", "-"], "sv_given\n").code, 0);
     given();
-    // An older registry does not tell by which id it knows the token.
+    // An older registry does not return the id of the token.
     let out = test_env.run_ok(&["logout", "--end"]);
     assert!(out.stdout.contains("is removed from this machine, but not revoked"), "{out}");
     for words in ["did not return the id", "savoir registry tokens revoke ID "] {
@@ -128,7 +128,7 @@ fn given_token_is_revoked_on_request() {
     assert!(out.stdout.contains("the token is revoked"), "{out}");
     let last = test_env.server.seen().pop().expect("a question");
     assert_eq!((last.method.as_str(), last.token.as_deref()), ("DELETE", Some("sv_given")));
-    // Who gives a password wants the same, and the server is asked as that person.
+    // With a password, the token is revoked in a session of the user.
     test_env.server.on("DELETE", "/api/v1/auth/tokens/t7", 204, &Value::Null);
     given();
     test_env.server.seen();
@@ -137,7 +137,7 @@ fn given_token_is_revoked_on_request() {
     let ended = |asked: &super::server::RecordedRequest| asked.method == "DELETE";
     let ended = test_env.server.seen().into_iter().find(ended).expect("it was ended");
     assert_eq!(ended.token.as_deref(), Some("session"));
-    // Otherwise the token stays valid, without a question.
+    // Without it, the token stays valid, and no request is sent.
     given();
     test_env.server.seen();
     let json = test_env.run_ok(&["logout", "--json"]).json();
@@ -204,9 +204,9 @@ fn tokens_go_to_the_registry_that_they_belong_to() {
     let env = Some("sv_env".to_owned());
     let (own, foreign, _) = run(Some(test_env.url()), &["search", "pdf"]);
     assert_eq!((own, foreign), (Some(env.clone()), Some(None)));
-    let (own, foreign, told) = run(None, &["search", "pdf"]);
+    let (own, foreign, output) = run(None, &["search", "pdf"]);
     assert_eq!((own, foreign), (Some(None), Some(None)), "a project gets nothing");
-    assert!(told.stderr.contains("SAVOIR_TOKEN is ignored"), "{told}");
+    assert!(output.stderr.contains("SAVOIR_TOKEN is ignored"), "{output}");
     let (own, foreign, _) = run(None, &["search", "pdf", "--registry", &test_env.url()]);
     assert_eq!((own, foreign), (Some(env), None));
     let address = format!("{}/registry", other.address());
@@ -274,7 +274,7 @@ fn login_requests_the_given_token_scopes() {
     for (more, scopes, days) in [
         (&["--owner"][..], usual.to_vec(), 90),
         (&["--scope", "owner"], usual.to_vec(), 90),
-        // A token with all scopes expires earlier by default.
+        // A token with all scopes has a shorter default lifetime.
         (&["--scope", "admin"], [&usual[..], &["admin"]].concat(), 7),
         (&["--scope", "admin", "--days", "30"], [&usual[..], &["admin"]].concat(), 30),
     ] {
@@ -333,7 +333,7 @@ fn logged_in_user_installs_private_skills() {
     test_env.publish("acme/pdf", "1.1.0", |_| ());
     let looked = test_env.run_ok(&["outdated"]);
     assert!(looked.stdout.contains("from 1.0.0 to 1.1.0") && all_known(), "{looked}");
-    // The lock alone says where it came from.
+    // Only the lock contains the registry.
     fs::remove_file(test_env.sandbox.path("home/.config/savoir/config.toml"))
         .expect("it was there");
     for folder in ["home/.local", "home/.cache", "project/.claude"] {

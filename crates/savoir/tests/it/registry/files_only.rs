@@ -43,7 +43,7 @@ fn mirror_is_checked_as_static_files() {
     assert_eq!(statuses(&nameless.json())["pull/artifact-digest"], "skipped", "{nameless}");
     assert!(nameless.code == 0 && nameless.stdout.contains("--skill NAME"), "{nameless}");
 
-    // One bit of one archive, and it is found.
+    // Changing one bit of one archive is detected.
     let index = fs::read_to_string(copy.join("index/v1/gr/acme/greeter")).expect("an index");
     let newest = index.lines().next().expect("a line");
     let line: serde_json::Value = serde_json::from_str(newest).expect("a line");
@@ -76,7 +76,7 @@ fn private_registry_is_reported_once() {
         assert!(error["message"].as_str().expect("a text").contains(words), "{shut}");
         assert!(shut.stderr.contains("SAVOIR_TOKEN"), "{shut}");
     }
-    // Whoever has an account sees that it is as any other.
+    // For a user with an account, the private registry passes all checks.
     let account = json!({"email": "ada@example.com", "password": "secret-word"});
     let made = server.ask("POST", "/api/v1/auth/register", "", Some(&account));
     assert!(made.status < 300, "{}", made.body);

@@ -61,7 +61,7 @@ impl LiveRegistryEnv {
         ran
     }
 
-    /// Runs a command as administrator, with the password.
+    /// Runs a command as administrator with a password.
     pub(super) fn rules(&self, args: &[&str]) -> Transcript {
         let args = [args, &["--email", "root@example.com"]].concat();
         self.typed("root", &args, "secret-word\n")
@@ -73,7 +73,7 @@ impl LiveRegistryEnv {
         ran
     }
 
-    /// A skill of bob's.
+    /// Writes a skill of bob.
     pub(super) fn skill(&self, name: &str, version: &str, words: &str) {
         let text = format!(
             "---\nname: {name}\ndescription: Greets people. Use when somebody comes.\nmetadata:\n  \
@@ -127,7 +127,7 @@ fn blocked_skill_is_appealed_cleared_and_published() {
     test_env.rules_well(&["registry", "unclear", &digest]);
     assert_eq!(test_env.rules(&["registry", "unclear", &digest]).code, 1, "it is not cleared");
 
-    // A skill without a namespace has a team, found by the name of the skill or of the team.
+    // A skill without a namespace has a team, which is found by `NAME` and by `_/NAME`.
     for what in ["greeter", "_/greeter"] {
         let members =
             test_env.run_ok("bob", &["registry", "members", "list", what, "--json"]).json();
@@ -139,7 +139,7 @@ fn blocked_skill_is_appealed_cleared_and_published() {
         assert_eq!(keys, format!("{what} has no keys\n"));
     }
     assert_eq!(test_env.run("bob", &["registry", "members", "list", "nobody"]).code, 1);
-    // And it has a log.
+    // The same for its audit log.
     for what in ["greeter", "_/greeter"] {
         let log = test_env.run_ok("bob", &["registry", "log", what]).stdout;
         assert!(log.contains("published") && log.contains("appealed"), "{what}: {log}");
@@ -153,9 +153,10 @@ fn deprecating_a_whole_skill() {
         test_env.skill("greeter", version, "Greet.");
         test_env.run_ok("bob", &["publish", "greeter", "--namespace", "acme", "--yes"]);
     }
-    let told = test_env.run_ok("bob", &["registry", "deprecate", "acme/greeter", "use acme/host"]);
-    assert_eq!(told.stdout, "`acme/greeter` (all versions) is deprecated\n");
-    // Whoever is logged in to one registry means it.
+    let output =
+        test_env.run_ok("bob", &["registry", "deprecate", "acme/greeter", "use acme/host"]);
+    assert_eq!(output.stdout, "`acme/greeter` (all versions) is deprecated\n");
+    // The only registry with a login is used by default.
     let install = ["install", "acme/greeter@1.0.0", "--allow-experimental"];
     let first = test_env.run_ok("root", &install);
     assert!(first.stderr.contains("`acme/greeter` 1.0.0 is deprecated: use acme/host"), "{first}");
@@ -173,7 +174,7 @@ fn deprecating_a_whole_skill() {
 }
 
 #[test]
-fn an_auditor_countersigns() {
+fn auditor_signature_verifies_a_version() {
     let test_env = LiveRegistryEnv::new();
     test_env.skill("greeter", "1.0.0", "Greet.");
     let made = test_env.run_ok("bob", &["keys", "new", "bob", "--json"]).json();
@@ -183,7 +184,7 @@ fn an_auditor_countersigns() {
     let signed = test_env.run_ok("bob", &["registry", "sign", "acme/greeter@1.0.0"]).stdout;
     assert!(signed.contains("tier           community"), "{signed}");
 
-    // The administrator is the auditor here, and says so with a key.
+    // The administrator is also the auditor here, with an own key.
     let made = test_env.run_ok("root", &["keys", "new", "auditor", "--json"]).json();
     let (file, id) = (made["public_file"].as_str().expect("a file"), made["key_id"].clone());
     let add = ["registry", "auditors", "add", file, "--account", "root@example.com"];
@@ -207,7 +208,7 @@ fn an_auditor_countersigns() {
     assert!(info.contains("registry tier  community\n"), "{info}");
 }
 
-/// Every file of a folder, below the root of a server.
+/// Serves every file of a folder below the root of a server.
 pub(super) fn serve(server: &MockRegistry, root: &Path, folder: &Path) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
@@ -235,7 +236,7 @@ fn yanked_version_shows_the_reason_and_stays_installed() {
     mirrored();
     let install = ["install", "greeter", "--registry", files.address(), "--allow-experimental"];
     test_env.run_ok("root", &install);
-    // As long as it may be.
+    // A reason of the maximum length.
     let short = "it greets the wrong people";
     let why = &format!("{short}{}", " and others".repeat(370));
     assert!((4085..=4096).contains(&why.len()));
@@ -259,7 +260,7 @@ fn yanked_version_shows_the_reason_and_stays_installed() {
     assert!(status.contains(&format!("greeter (yanked: {short}")), "{status}");
     let again = test_env.run_ok("root", &install);
     assert!(again.stderr.contains(&withdrawn), "{again}");
-    // Another machine has only what names it.
+    // Another machine has only the files that name the skill.
     for gone in ["root/project/.claude", "root/.cache", "root/.local", "root/.savoir"] {
         let _ = fs::remove_dir_all(test_env.sandbox.path(gone));
     }
@@ -287,9 +288,9 @@ fn users_are_notified_of_removed_versions() {
     let taken = test_env.rules_well(&take).stdout;
     assert_eq!(taken, "`greeter` 1.0.0 is taken down\n");
     let looked = test_env.run_ok("root", &["outdated"]).stdout;
-    let told = "`greeter` 1.0.0 was taken down by its registry: it sends files away; update it, or: \
+    let output = "`greeter` 1.0.0 was taken down by its registry: it sends files away; update it, or: \
                 savoir remove greeter";
-    assert!(looked.contains(told), "{looked}");
+    assert!(looked.contains(output), "{looked}");
     let status = test_env.run_ok("root", &["status"]).stdout;
     assert!(status.contains("taken down by its registry: it sends files away"), "{status}");
     let looked = test_env.run_ok("root", &["outdated", "--json"]).json();
@@ -298,8 +299,8 @@ fn users_are_notified_of_removed_versions() {
     test_env.run_ok("bob", &["publish", "other", "--yes"]);
     let other = ["install", "registry:other", "--registry", &test_env.url, "--allow-experimental"];
     let beside = test_env.run_ok("root", &other).stderr;
-    let told = "`greeter` 1.0.0 was taken down by its registry: it sends files away; remove it";
-    assert!(beside.contains(told), "{beside}");
+    let output = "`greeter` 1.0.0 was taken down by its registry: it sends files away; remove it";
+    assert!(beside.contains(output), "{beside}");
     // A mirror reports it as well, and new installs are rejected.
     let copy = test_env.sandbox.path("copy");
     test_env.run_ok("root", &["registry", "mirror", &test_env.url, &copy.display().to_string()]);
@@ -315,7 +316,7 @@ fn users_are_notified_of_removed_versions() {
     let known =
         test_env.run("bob", &["info", "greeter@1.0.0", "--registry", &test_env.url, "--json"]);
     assert_eq!(known.json()["error"]["code"], "taken_down", "{known}");
-    // It is not installed from the local cache either.
+    // The local cache is not used to install it either.
     fs::remove_dir_all(test_env.sandbox.path("root/project/.claude")).expect("a fresh clone");
     let sync = ["sync", "--frozen", "--allow-experimental"];
     let refused = test_env.run("root", &sync);
@@ -327,7 +328,7 @@ fn users_are_notified_of_removed_versions() {
     fs::create_dir_all(test_env.sandbox.path("root/project/.claude/skills/greeter"))
         .expect("a folder");
     assert_eq!(test_env.run("root", &sync).code, 3, "a folder is no skill");
-    // It is not installed on another machine with copied files either.
+    // Copied files on another machine are not used either.
     let brought = test_env.sandbox.path("root/project/.claude/skills/greeter/SKILL.md");
     fs::copy(test_env.sandbox.path("bob/project/old.md"), brought).expect("its files");
     for gone in ["root/.cache", "root/.local/share"] {
@@ -387,8 +388,8 @@ fn lock_records_the_registry_of_a_namespace() {
     assert_ne!(test_env.run("guest", &asked).code, 0, "nobody is there to be asked");
     let url = ["--registry", &test_env.url, "--allow-experimental"];
     test_env.run_ok("guest", &[&["install", "registry:acme/greeter"], &url[..]].concat());
-    let told = test_env.run_ok("guest", &asked).json();
-    assert_eq!(told["registry"], test_env.url.as_str(), "{told}");
+    let output = test_env.run_ok("guest", &asked).json();
+    assert_eq!(output["registry"], test_env.url.as_str(), "{output}");
     assert_ne!(test_env.run("guest", &["info", "world/waver"]).code, 0, "another namespace");
 }
 
@@ -407,14 +408,14 @@ fn password_is_sent_to_the_registry_of_the_skill() {
     let judge = ["registry", "verdict", "acme/bad@1.0.0", "block", "--reason", "It is harmful."];
     let judge = [&judge[..], &["--email", "root@example.com"]].concat();
     let ran = test_env.typed("root", &judge, "secret-word\n");
-    // The skill does not exist, and the right registry reports it.
+    // The skill does not exist, and the error names the registry.
     assert!(ran.code == 1 && ran.to_string().contains("acme/bad"), "{ran}");
     assert!(ran.stderr.contains(&test_env.url), "it is told where the password goes: {ran}");
     assert!(stranger.accept().is_err(), "nobody else is asked");
 }
 
 #[test]
-fn a_token_that_was_given_is_ended_where_that_is_wanted() {
+fn given_token_is_revoked_if_requested() {
     let test_env = LiveRegistryEnv::new();
     fs::create_dir_all(test_env.sandbox.path("guest/project/.git")).expect("a folder");
     let at = ["--registry", &test_env.url];
@@ -427,11 +428,11 @@ fn a_token_that_was_given_is_ended_where_that_is_wanted() {
         test_env.typed("guest", &login, &format!("{token}\n")).code
     };
     assert_eq!(login(), 0);
-    let told = test_env.run_ok("guest", &[&["logout"], &at[..]].concat());
-    assert!(told.stdout.contains("still valid"), "{told}");
+    let output = test_env.run_ok("guest", &[&["logout"], &at[..]].concat());
+    assert!(output.stdout.contains("still valid"), "{output}");
     assert_eq!(login(), 0, "and so it does");
-    let told = test_env.run_ok("guest", &[&["logout", "--end"], &at[..]].concat());
-    assert!(told.stdout.contains("the token is revoked"), "{told}");
+    let output = test_env.run_ok("guest", &[&["logout", "--end"], &at[..]].concat());
+    assert!(output.stdout.contains("the token is revoked"), "{output}");
     assert_eq!(login(), 1, "nobody has it any more");
 }
 
@@ -459,7 +460,7 @@ fn a_registry_is_searched_for_skills_of_some_namespaces() {
         names
     };
     let ours = ["acme/greeter", "inner", "inner/bower"];
-    // The index may be a moment behind.
+    // The search index may lag behind for a moment.
     let begun = std::time::Instant::now();
     while names(&["hello"]) != ours && begun.elapsed().as_secs() < 30 {}
     for words in [&["hello"][..], &["greets", "people"], &[]] {

@@ -28,7 +28,7 @@ fn appeal_shows_findings_and_clearance_target() {
     let clear = ["registry", "clear", &digest, "--reason", "it is theirs"];
     let cleared = test_env.rules_well(&clear).stdout;
     assert_eq!(cleared, format!("cleared {digest} for `acme/greeter`\n"));
-    // Bytes that were never published under this name are unknown.
+    // The registry does not know an archive that was never uploaded under this name.
     appeal("root", "elsewhere/greeter@1.0.0");
     let found = test_env.rules_well(&["registry", "appeals", "--json"]).json();
     assert_eq!(found["appeals"][0]["name"], "elsewhere/greeter", "{found}");
@@ -39,15 +39,15 @@ fn appeal_shows_findings_and_clearance_target() {
         assert!(which.stderr.contains(words), "{words}: {which}");
     }
     let other = [&clear[..], &["--for", "elsewhere/greeter", "--json"]].concat();
-    let told = test_env.rules_well(&other).json();
+    let output = test_env.rules_well(&other).json();
     let expected = json!({"sha256": digest, "cleared": true, "name": "elsewhere/greeter"});
-    assert_eq!(told, expected);
+    assert_eq!(output, expected);
     let unclear = ["registry", "unclear", &digest, "--for", "elsewhere/greeter"];
-    let told = test_env.rules_well(&unclear).stdout;
-    assert_eq!(told, format!("revoked the clearance of {digest} for `elsewhere/greeter`\n"));
+    let output = test_env.rules_well(&unclear).stdout;
+    assert_eq!(output, format!("revoked the clearance of {digest} for `elsewhere/greeter`\n"));
     assert_eq!(test_env.rules(&unclear).code, 1, "it is not cleared for that");
     test_env.run_ok("bob", &publish);
-    // What is published has been scanned: an appeal about it shows that.
+    // A published version was scanned, and the appeal shows the findings.
     test_env.skill("waver", "1.0.0", "Wave.");
     test_env.run_ok("bob", &["publish", "waver", "--namespace", "acme", "--yes"]);
     let block = ["registry", "verdict", "acme/waver@1.0.0", "block", "--reason", "too friendly"];
@@ -72,23 +72,23 @@ fn unyank_does_not_unblock_a_version() {
     assert_eq!(statuses(), [200; 3]);
     test_env.rules_well(&["registry", "verdict", skill, "block", "--reason", "it leaks"]);
     assert_eq!(statuses(), [404; 3], "nobody gets it anew, wherever they ask");
-    let told = test_env.server.ask("GET", places[0], "", None).body;
-    assert!(told.contains("it leaks"), "{told}");
+    let output = test_env.server.ask("GET", places[0], "", None).body;
+    assert!(output.contains("it leaks"), "{output}");
     for yanked in [true, false] {
         if yanked {
             test_env.run_ok("bob", &["registry", "yank", skill]);
         }
-        let told = test_env.run_ok("bob", &["registry", "unyank", skill]).stdout;
-        assert_eq!(told, "`acme/greeter` 1.0.0 stays blocked: it leaks\n");
+        let output = test_env.run_ok("bob", &["registry", "unyank", skill]).stdout;
+        assert_eq!(output, "`acme/greeter` 1.0.0 stays blocked: it leaks\n");
     }
-    let told = test_env.run_ok("bob", &["registry", "unyank", skill, "--json"]).json();
+    let output = test_env.run_ok("bob", &["registry", "unyank", skill, "--json"]).json();
     let name = json!("acme/greeter");
     let expected =
         json!({"name": name, "version": "1.0.0", "yanked": false, "blocked": "it leaks"});
-    assert_eq!(told, expected);
+    assert_eq!(output, expected);
     test_env.rules_well(&["registry", "verdict", skill, "allow", "--reason", "it is tight"]);
-    let told = test_env.run_ok("bob", &["registry", "unyank", skill]).stdout;
-    assert_eq!(told, "`acme/greeter` 1.0.0 is no longer yanked\n");
+    let output = test_env.run_ok("bob", &["registry", "unyank", skill]).stdout;
+    assert_eq!(output, "`acme/greeter` 1.0.0 is no longer yanked\n");
     assert_eq!(statuses(), [200; 3]);
 }
 
@@ -109,7 +109,7 @@ fn missing_team_permission_is_an_error_with_a_hint() {
         assert_eq!(refused.code, 1, "{refused}");
         assert!(refused.stderr.contains("savoir login --owner"), "{refused}");
     }
-    // Users outside the namespace do not see it.
+    // Users outside the namespace do not get the hint.
     let stranger = test_env.run("root", &["registry", "keys", "add", "acme", key]);
     assert!(stranger.code == 1 && !stranger.stderr.contains("--owner"), "{stranger}");
 }

@@ -64,7 +64,7 @@ fn search_asks_all_registries_and_skips_unreachable_ones() {
     test_env.server.get("/registry/api/v1/search", &found("acme/pdf"));
     let one = test_env.run_ok(&["search", "pdf"]);
     insta::assert_snapshot!(one.to_string().replace(copy.address(), "http://copy.test"));
-    // Nobody offers what belongs to another one.
+    // A registry must not list skills of a namespace that belongs to another registry.
     copy.get("/api/v1/search", &found("acme/pdf"));
     let both = test_env.run_ok(&["search", "pdf", "--json"]).json();
     let registries: Vec<&Value> =
@@ -97,7 +97,7 @@ fn info_shows_published_details() {
     });
     let files = test_env.run_ok(&["info", "acme/pdf"]);
     assert!(files.stdout.contains("this registry is a static mirror"), "{files}");
-    // The tier that was earned, as `search` and `publish` name it; and what is claimed beside it.
+    // The earned tier, and the claimed tier if it differs.
     for words in
         ["registry tier  community\n", "claimed tier   experimental, which limits its trust\n"]
     {
@@ -112,11 +112,11 @@ fn info_shows_published_details() {
             {"severity": "high", "code": "SCAN1", "message": "It sends files.", "path": "a.py"}]},
     });
     test_env.server.get("/registry/api/v1/skills/acme/pdf/1.0.0", &detail);
-    let told = test_env.run_ok(&["info", "acme/pdf@^1"]);
+    let output = test_env.run_ok(&["info", "acme/pdf@^1"]);
     let sizes = [(line.integrity.as_str(), "sha256-…"), (&*line.size.to_string(), "N")];
     let text = sizes
         .iter()
-        .fold(test_env.without_addresses(&told), |text, (from, to)| text.replace(from, to));
+        .fold(test_env.without_addresses(&output), |text, (from, to)| text.replace(from, to));
     insta::assert_snapshot!(text);
     let json = test_env.run_ok(&["info", "acme/pdf@1.1.0", "--json"]).json();
     assert_eq!((&json["published"]["yanked"], &json["detail"]), (&json!(true), &Value::Null));
@@ -139,7 +139,7 @@ fn incomplete_registry_url_is_suggested() {
     let (root, url) = (test_env.server.address().to_owned(), test_env.url());
     let folder = test_env.write(&Name::parse("acme/pdf").expect("a name"), "1.0.0");
     let folder = test_env.sandbox.path(&folder).display().to_string();
-    // What the rest of the server says there is not what a registry would say.
+    // Responses of other routes of the server are not in the registry's format.
     let other = json!({"detail": "Method Not Allowed"});
     test_env.server.on("POST", "/api/v1/auth/login", 200, &json!({"token": "session", "user": {}}));
     test_env.server.on("POST", "/api/v1/skills", 405, &other);
@@ -168,7 +168,7 @@ fn incomplete_registry_url_is_suggested() {
             assert!(ran.stderr.contains(words), "{args:?}, {words}: {ran}");
         }
     }
-    // Where there is none, none is named.
+    // Without a login route, the hint does not name one.
     let nothing = MockRegistry::start();
     let ran = test_env.run(&["search", "pdf", "--registry", nothing.address()]);
     assert!(ran.stderr.contains("ends with /registry") && !ran.stderr.contains("there is one"));

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-/// What was asked.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(super) struct RecordedRequest {
     pub(super) method: String,
@@ -72,14 +72,14 @@ impl MockRegistry {
         answers.insert((method.to_owned(), path.to_owned()), (status, bytes));
     }
 
-    /// Adds to what is answered.
+    /// Appends to a prepared response.
     pub(super) fn append(&self, method: &str, path: &str, text: &str) {
         let mut answers = self.shared.answers.lock().expect("answers");
         let key = (method.to_owned(), path.to_owned());
         answers.entry(key).or_insert((200, Vec::new())).1.extend_from_slice(text.as_bytes());
     }
 
-    /// What was asked since the last time.
+    /// The requests since the last call.
     pub(super) fn seen(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut *self.shared.seen.lock().expect("questions"))
     }

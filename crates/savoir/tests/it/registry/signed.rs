@@ -12,14 +12,14 @@ use super::{
 const VERSION: &str = "acme/greeter@1.0.0";
 
 impl LiveRegistryEnv {
-    /// A key of a person: its public file, and its identifier.
+    /// Creates a key of a user; returns its public file and its identifier.
     fn key(&self, who: &str) -> (String, String) {
         let made = self.run_ok(who, &["keys", "new", who, "--json"]).json();
         let text = |key: &str| made[key].as_str().expect("a text").to_owned();
         (text("public_file"), text("key_id"))
     }
 
-    /// A skill of bob's that a key of his signs in the registry, after it was published.
+    /// Publishes a skill of bob, then adds a signature by his key; returns the key.
     fn countersigned(&self) -> (String, String) {
         self.skill("greeter", "1.0.0", "Greet.");
         let key = self.key("bob");
@@ -38,7 +38,7 @@ impl LiveRegistryEnv {
         self.run_ok("root", &["install", "acme/greeter", "--allow-experimental", "--yes"])
     }
 
-    /// The tier of what root has installed: in the lock, and as `verify` finds it in the folder.
+    /// The tier of root's installed skill: in the lock, and from `verify`.
     fn tiers(&self) -> (Value, Value) {
         let lock = self.lock();
         let line = lock.lines().find_map(|line| line.strip_prefix("tier = ")).expect("a tier");
@@ -78,23 +78,23 @@ fn registry_claims_do_not_count_without_a_key() {
     let test_env = LiveRegistryEnv::new();
     test_env.countersigned();
     let installed = test_env.install();
-    let told = "`acme/greeter` is community in the registry, and experimental here, because no key \
+    let output = "`acme/greeter` is community in the registry, and experimental here, because no key \
                 that you trust signed it. To trust the keys of its publisher: savoir keys trust \
                 --from-registry acme --registry ";
-    assert!(installed.stderr.contains(told), "{installed}");
+    assert!(installed.stderr.contains(output), "{installed}");
     assert!(test_env.lock().contains("tier = \"experimental\""), "{}", test_env.lock());
     assert_eq!(test_env.tiers(), (json!("experimental"), json!("experimental")));
-    // The hint works, and the next sync knows.
+    // The command in the hint works, and the next sync updates the tier.
     let hint = ["keys", "trust", "--from-registry", "acme", "--registry", &test_env.url, "--yes"];
     test_env.run_ok("root", &hint);
     let checked = test_env.run("root", &["sync", "--check"]);
     assert_eq!(checked.code, 0, "other machines trust other keys: {checked}");
     let synced = test_env.run_ok("root", &["sync"]).stdout;
-    let told = "`greeter` is community now, signed by acme; it was experimental\n";
-    assert!(synced.contains(told), "{synced}");
+    let output = "`greeter` is community now, signed by acme; it was experimental\n";
+    assert!(synced.contains(output), "{synced}");
     assert_eq!(test_env.tiers(), (json!("community"), json!("community")));
     assert_eq!(test_env.run_ok("root", &["sync"]).stdout, "nothing to do\n");
-    // A key that is trusted no more lowers it again.
+    // Removing the trust in the key lowers the tier again.
     let keys = test_env.run_ok("root", &["keys", "list", "--json"]).json();
     let key_id = keys["trusted"][0]["key_id"].as_str().expect("a key");
     test_env.run_ok("root", &["keys", "distrust", key_id]);
@@ -125,9 +125,9 @@ fn key_trusted_for_one_skill_is_trusted_for_the_next() {
     let first = trust("alone").stdout;
     assert!(first.contains("only for alone\n"), "{first}");
     let installed = test_env.install();
-    let told = "by alone, whose key you trust only for alone";
-    assert!(installed.stderr.contains(told), "{installed}");
-    // The hint of the install helps.
+    let output = "by alone, whose key you trust only for alone";
+    assert!(installed.stderr.contains(output), "{installed}");
+    // The command in the hint of the install works.
     let second = trust("acme").stdout;
     assert!(second.contains(&key_id) && second.contains("until now only for alone\n"), "{second}");
     test_env.run_ok("root", &["sync"]);
@@ -137,7 +137,7 @@ fn key_trusted_for_one_skill_is_trusted_for_the_next() {
 }
 
 #[test]
-fn a_mirror_has_the_signatures_of_its_origin() {
+fn mirror_keeps_signatures_of_its_origin() {
     let test_env = LiveRegistryEnv::new();
     let (public, _) = test_env.countersigned();
     let (copy, files) = (test_env.sandbox.path("copy"), MockRegistry::start());
@@ -147,7 +147,7 @@ fn a_mirror_has_the_signatures_of_its_origin() {
     let install = ["install", "acme/greeter", "--registry", files.address(), "--yes"];
     test_env.run_ok("root", &install);
     assert_eq!(test_env.tiers(), (json!("community"), json!("community")));
-    // What was fetched once is enough without a network.
+    // Without a network, the cached files are used.
     test_env.run_ok("root", &["remove", "greeter"]);
     let _ = fs::remove_dir_all(test_env.sandbox.path("root/.local"));
     test_env.run_ok("root", &[&install[..], &["--offline"]].concat());
@@ -162,9 +162,9 @@ fn later_registered_key_counts_for_earlier_signatures() {
     let publish = ["publish", "greeter", "--namespace", "acme", "--key", "bob", "--yes"];
     let published = test_env.run_ok("bob", &publish);
     assert!(published.stdout.contains("experimental"), "{published}");
-    let told = "no key that signed it is registered for `acme`";
-    assert!(published.stderr.contains(told), "{published}");
-    // The command that it names works as it is written.
+    let output = "no key that signed it is registered for `acme`";
+    assert!(published.stderr.contains(output), "{published}");
+    // The command in the message works unchanged.
     let (_, hint) = published.stderr.split_once("to register the key: savoir ").expect("a hint");
     let words: Vec<&str> = hint.split_whitespace().map(|word| word.trim_matches('\'')).collect();
     test_env.run_ok("bob", &words);
@@ -207,14 +207,14 @@ fn openssh_keys_sign_published_skills() {
         let installed = test_env.run_ok("root", &["install", &asked, "--yes"]);
         assert!(test_env.lock().contains("tier = \"community\""), "{version}: {}", test_env.lock());
         if version == "1.0.0" {
-            let told = "`greeter` is downgraded from 1.1.0 to 1.0.0\n";
-            assert!(installed.stdout.contains(told), "{installed}");
+            let output = "`greeter` is downgraded from 1.1.0 to 1.0.0\n";
+            assert!(installed.stdout.contains(output), "{installed}");
         }
     }
 }
 
 #[test]
-fn a_version_can_be_given_where_the_file_has_none() {
+fn version_option_is_used_if_the_file_has_no_version() {
     let test_env = LiveRegistryEnv::new();
     let text =
         "---\nname: greeter\ndescription: Greets people. Use when somebody comes.\n---\n# It\n";
@@ -246,11 +246,11 @@ fn a_version_can_be_given_where_the_file_has_none() {
     let folder = test_env.sandbox.path("root/project/.claude/skills/greeter");
     assert_eq!(fs::read_to_string(folder.join("SKILL.md")).expect("a file"), text);
     assert_eq!(test_env.tiers(), (json!("community"), json!("community")));
-    // A file that has a version has no other.
+    // `--version` cannot change the version in a file.
     test_env.skill("greeter", "2.0.0", "Greet.");
     let refused = publish(&["--version", "3.0.0"]);
-    let told = "`version` is 3.0.0, and SKILL.md says 2.0.0";
-    assert!(refused.code == 1 && refused.stderr.contains(told), "{refused}");
+    let output = "`version` is 3.0.0, and SKILL.md says 2.0.0";
+    assert!(refused.code == 1 && refused.stderr.contains(output), "{refused}");
     assert_eq!(publish(&["--version", "2.0.0"]).code, 0);
 }
 

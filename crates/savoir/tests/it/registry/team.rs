@@ -14,7 +14,8 @@ use super::RegistryTestEnv;
 
 const VERSION: &str = "/registry/api/v1/skills/acme/pdf/1.2.0";
 
-/// Runs something that asks one thing; gives the way and the body of the question.
+/// Runs a command that sends one request; returns the method with the path, the body, and the
+/// output.
 fn team_command(test_env: &RegistryTestEnv, args: &[&str]) -> (String, Value, String) {
     let ran = test_env.run_ok(args);
     let asked = test_env.server.seen().pop().expect("a question");
@@ -131,7 +132,7 @@ fn key_is_sent_without_proof_only_if_the_proof_is_rejected() {
         let sent = test_env.server.seen().into_iter().filter(|asked| asked.method == "POST");
         sent.map(|asked| asked.json().get("proof").is_some()).collect()
     };
-    // It may know itself by another address.
+    // The registry may know itself by another URL.
     assert_eq!(proofs(Some("wrong_proof")), [true, false]);
     for other in [None, Some("name"), Some("wrong_proof_of_another_kind")] {
         assert_eq!(proofs(other), [true], "{other:?}");
@@ -157,9 +158,9 @@ fn namespace_keys_are_trusted_only_with_consent() {
     assert!(possession::is_proved(&key, purpose, proof.as_str().expect("a text")), "{proof}");
     assert_eq!((way, body), (format!("POST {at}"), json!({"public_key": public, "label": "desk"})));
     let seen = SigningKey::generate().expect("a key").public_key().to_base64();
-    let (_, body, told) = team_command(&test_env, &["registry", "keys", "add", "acme", &seen]);
+    let (_, body, output) = team_command(&test_env, &["registry", "keys", "add", "acme", &seen]);
     assert_eq!(body.get("proof"), None, "whose secret half is not here");
-    assert!(told.contains("did not prove that you own the private key"), "{told}");
+    assert!(output.contains("did not prove that you own the private key"), "{output}");
     test_env.run_ok(&["registry", "keys", "revoke", "acme", id, "--reason", "old"]);
     let asked = test_env.server.seen().pop().expect("a question");
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("DELETE", one.as_str()));
@@ -188,7 +189,7 @@ fn namespace_keys_are_trusted_only_with_consent() {
     let trusted = test_env.run_ok(&limited).json();
     let key = &trusted["trusted"][0];
     assert_eq!((&key["role"], &key["namespaces"]), (&json!("publisher"), &json!(["pdf"])));
-    // The same again changes nothing; other skills are added.
+    // Adding the same skills again changes nothing; other skills are added.
     let again = test_env.run_ok(&limited).json();
     assert_eq!(
         (&again["trusted"], &again["known"][0]["namespaces"]),
@@ -206,7 +207,7 @@ fn namespace_keys_are_trusted_only_with_consent() {
 }
 
 #[test]
-fn a_key_that_is_trusted_later_does_not_make_a_lock_wrong() {
+fn lock_stays_valid_when_a_key_is_trusted_later() {
     let test_env = RegistryTestEnv::new().with_token();
     let made = test_env.run_ok(&["keys", "new", "ada", "--json"]).json();
     let key = json!({"key_id": made["key_id"], "public_key": made["public_key"]});
@@ -230,7 +231,7 @@ fn a_key_that_is_trusted_later_does_not_make_a_lock_wrong() {
 }
 
 #[test]
-fn a_name_of_its_own_limits_the_keys_to_itself() {
+fn key_of_a_skill_without_namespace_is_trusted_for_that_skill_only() {
     let test_env = RegistryTestEnv::new().with_token();
     let made = test_env.run_ok(&["keys", "new", "ada", "--json"]).json();
     let key = json!({"key_id": made["key_id"], "public_key": made["public_key"]});
@@ -242,7 +243,7 @@ fn a_name_of_its_own_limits_the_keys_to_itself() {
 }
 
 #[test]
-fn a_published_version_is_signed_by_another_one() {
+fn owner_signs_a_published_version() {
     let test_env = RegistryTestEnv::new().with_token();
     let line = test_env.publish("acme/pdf", "1.2.0", |_| ());
     let at = format!("{VERSION}/signatures");
@@ -316,7 +317,8 @@ fn changes_apply_only_to_the_named_team() {
     there.server.on("POST", at, 403, &refused);
     there.server.on("DELETE", &one, 404, &missing);
     there.server.get(at, &json!({"items": [{"user_id": 7, "role": "owner"}]}));
-    // Without permission, or without such a member, the command still refers to the namespace.
+    // Without permission, or without such a member, the request is not retried for the skill of the
+    // same name.
     for (args, code) in [(add, "not_owner"), (remove, "not_found")] {
         let ran = there.run(&args);
         assert_eq!((ran.code, &ran.json()["error"]["code"]), (1, &json!(code)), "{ran}");

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use super::RegistryStorage;
 use crate::{services::RunEnvironment, support::Sandbox};
 
-/// A registry with some of everything.
+/// Fills a registry with at least one item of every kind.
 async fn fill(registry_storage: &RegistryStorage) {
     let registry = registry_storage.registry();
-    // People have other numbers elsewhere.
+    // An additional account, so that the ids differ from those of the restored registry.
     registry_storage.account("nobody@example.org").await;
     let (ada, bob) = (
         registry_storage.account("ada@example.org").await,
@@ -69,7 +69,7 @@ async fn fill(registry_storage: &RegistryStorage) {
     registry.grant_prefix(&Actor::operator(), bob_id, "mcp-").await.expect("it works");
 }
 
-/// Everything that can be read, with people by their address.
+/// All data of a registry, with email addresses instead of account ids.
 async fn all(registry_storage: &RegistryStorage) -> Value {
     let registry = registry_storage.registry();
     let mut people = serde_json::Map::new();
@@ -139,8 +139,8 @@ fn with_backup() -> (Sandbox, Value) {
     });
     let done = sandbox.run(&["registry", "backup", "b.tar", "--data", "old", "--json"]);
     assert_eq!(done.code, 0, "{done}");
-    let told = done.json();
-    assert_eq!((&told["packages"], &told["versions"]), (&json!(2), &json!(5)), "{told}");
+    let output = done.json();
+    assert_eq!((&output["packages"], &output["versions"]), (&json!(2), &json!(5)), "{output}");
     (sandbox, before)
 }
 
@@ -167,7 +167,7 @@ fn restore_returns_all_data() {
     assert_eq!(done.json()["accounts_made"], made, "also who never changed anything");
     assert_eq!(read_all(&sandbox.path("new")), before);
 
-    // The same registry gives the same bytes; nothing is replaced unasked.
+    // A second backup has the same bytes, and an existing file is not replaced.
     let again = sandbox.run(&["registry", "backup", "c.tar", "--data", "old"]);
     assert_eq!(again.code, 0, "{again}");
     assert_eq!(
@@ -179,7 +179,7 @@ fn restore_returns_all_data() {
     let forced = sandbox.run(&["registry", "backup", "c.tar", "--data", "old", "--force"]);
     assert_eq!(forced.code, 0, "{forced}");
 
-    // Where something is, nothing is restored.
+    // A backup is not restored into a registry that is not empty.
     let full = sandbox.run(&["registry", "restore", "b.tar", "--data", "old"]);
     assert_eq!(full.code, 1, "{full}");
     assert!(full.stderr.contains("the registry is not empty"), "{full}");
@@ -257,7 +257,7 @@ fn backup_moves_between_database_kinds() {
     assert_eq!(read_all(&sandbox.path("back")), before);
 }
 
-/// The files of a tar: where each begins, its path, and its size.
+/// The files of a tar: offset, path and size.
 fn files(tar: &[u8]) -> Vec<(usize, String, usize)> {
     let (mut found, mut at) = (Vec::new(), 0);
     while tar[at] != 0 {
@@ -280,7 +280,7 @@ fn a_damaged_backup_changes_nothing() {
     let (blob, _, size) = files[3];
     let block = 512 + size.div_ceil(512) * 512;
     let mut cases: Vec<(String, Vec<u8>)> = Vec::new();
-    // A byte in every file, and in every header.
+    // Damages a byte in every file and in every header.
     for (start, path, size) in &files {
         for at in [start + 3, start + 512, start + 511 + size] {
             let mut bad = good.clone();
@@ -314,11 +314,11 @@ fn a_damaged_backup_changes_nothing() {
     assert_eq!(missing.code, 2, "{missing}");
 }
 
-/// A blob that nothing refers to, with a header that is right, before the one at a place.
+/// Adds an unused blob with a valid header before the one at an offset.
 fn extra(good: &[u8], place: usize) -> Vec<u8> {
     let before = String::from_utf8_lossy(&good[place..place + 100]).into_owned();
     let before = before.trim_end_matches('\0');
-    // The digests are sorted: one is looked for that is smaller than the next.
+    // The digests are sorted, so the new digest must be smaller than the next one.
     let content = (0..100_000).map(|number| format!("extra {number}")).find(|content| {
         let digest = sha256_hex(content.as_bytes());
         let previous = &files(good)[2].1;
@@ -341,7 +341,7 @@ fn extra(good: &[u8], place: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_restore_that_is_killed_leaves_nothing_and_can_be_done_again() {
+fn killed_restore_changes_nothing_and_can_be_repeated() {
     let sandbox = Sandbox::new();
     let before = runtime().block_on(async {
         let registry_storage = RegistryStorage::open(&sandbox.path("old")).await;
@@ -366,7 +366,7 @@ fn a_restore_that_is_killed_leaves_nothing_and_can_be_done_again() {
             .spawn()
             .expect("it works");
         let begun = Instant::now();
-        // Once the first blobs are there, it is in the middle.
+        // Once the first blobs exist, the restore is in progress.
         while fs::read_dir(new.join("registry/blobs")).is_err() && begun.elapsed().as_secs() < 20 {
             thread::sleep(Duration::from_millis(1));
             if child.try_wait().expect("it works").is_some() {
@@ -395,7 +395,7 @@ fn a_backup_needs_every_blob_and_a_registry() {
     let (sandbox, _) = with_backup();
     let nothing = sandbox.run(&["registry", "backup", "x.tar", "--data", "nowhere"]);
     assert_eq!(nothing.code, 2, "{nothing}");
-    // One that something refers to: what was withdrawn left its own behind.
+    // A damaged or missing blob of a version is an error.
     let (_, used, _) = files(&fs::read(sandbox.path("b.tar")).expect("it works")).swap_remove(1);
     let blob = sandbox.path(&used.replace("savoir-registry", "old/registry"));
     assert!(blob.is_file());

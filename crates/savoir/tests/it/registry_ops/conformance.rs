@@ -11,18 +11,18 @@ use serde_json::Value;
 
 use crate::support::{Sandbox, Transcript};
 
-/// How a server gets everything wrong.
+/// How a server misbehaves.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// Everything is fine, and nothing is said.
+    /// Accepts everything and returns empty responses.
     AgreesToAll,
-    /// Everything is taken, also what must be refused, and nothing is there afterwards.
+    /// Accepts every upload, even invalid ones, and stores nothing.
     TakesAll,
-    /// Nothing is there, in the right shape.
+    /// Reports everything as not found, in the correct format.
     KnowsNothing,
-    /// It fails, and says so in no shape.
+    /// Fails without the error format of the API.
     Fails,
-    /// It answers with bytes that act on terminals and have no place in XML.
+    /// Responds with control characters, which affect terminals and are invalid in XML.
     Babbles,
 }
 
@@ -40,7 +40,7 @@ impl Fault {
     }
 }
 
-/// Serves nothing but this fault; gives its address.
+/// Starts a server with this fault; returns its URL.
 fn broken(fault: Fault) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -86,7 +86,7 @@ fn ids(report: &Value, status: &str) -> BTreeSet<String> {
     wanted.map(|check| check["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// A check that cannot fail proves nothing.
+/// Every check must fail for some fault, because a check that cannot fail proves nothing.
 #[test]
 fn every_check_can_fail() {
     let faults =

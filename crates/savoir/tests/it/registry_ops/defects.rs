@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::{cluster::register, live_server::TestServer, support::Sandbox};
 
-/// An answer on its way, and what was asked.
+/// A response that the proxy can change, and its request.
 struct ProxiedResponse {
     method: String,
     path: String,
     status: u16,
-    /// Names in small letters.
+    /// The names are in lower case.
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl ProxiedResponse {
 
 type Defect = fn(&mut ProxiedResponse);
 
-/// A broken promise, the group that is run, and the checks that must fail.
+/// Name, change, the group of checks to run, and the checks that must fail.
 const DEFECTS: &[(&str, Defect, &str, &[&str])] = &[
     ("other bytes", change_bytes, "pull", &["pull/artifact-digest", "pull/skill-md"]),
     ("no tags", drop_etags, "pull", &["pull/index-etag", "pull/artifact-etag", "pull/download"]),
@@ -152,7 +152,7 @@ fn wrong_error_format(response: &mut ProxiedResponse) {
     }
 }
 
-/// Puts a proxy before a server; gives the address of the registry there.
+/// Starts a proxy for a server; returns the URL of the registry behind it.
 fn proxy(server: &str, defect: Defect) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -203,7 +203,7 @@ fn pass(stream: TcpStream, server: &str, defect: Defect) -> Option<()> {
     let mut words = first.split(' ');
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut there = TcpStream::connect(server).ok()?;
-    // A server that has seen enough does not read on.
+    // The server may close the connection before it has read everything.
     let _ = there.write_all(&written(&first, &headers, &body));
     let mut answer = BufReader::new(there);
     let (first, headers) = head(&mut answer)?;
@@ -247,7 +247,7 @@ fn every_defect_is_found() {
             assert!(failed.contains(id), "{what}: {id} passed; these failed: {failed:?}");
         }
     }
-    // Nothing is seen where nothing is broken.
+    // Without a defect, all checks pass.
     let url =
         proxy(&server.address, |response| assert!(!response.is_index() || response.status < 500));
     for group in ["discovery", "search"] {

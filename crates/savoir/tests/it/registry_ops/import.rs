@@ -13,7 +13,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("it works")
 }
 
-/// Writes a version into a mirror; gives its index line.
+/// Writes a version into a mirror; returns its index line.
 fn mirror(sandbox: &Sandbox, name: &str, version: &str, body: &str) -> Value {
     let last = name.rsplit('/').next().expect("it works");
     let tree = tree(last, version, body);
@@ -34,7 +34,7 @@ fn index(sandbox: &Sandbox, name: &str, lines: &[Value]) {
     sandbox.write(&format!("mirror/index/v1/{}/{name}", &last[..2]), text);
 }
 
-/// The index lines that a registry has now.
+/// The index lines of a skill in the registry.
 fn lines(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     runtime().block_on(async {
         let registry_storage = RegistryStorage::open(&sandbox.path("data")).await;
@@ -97,7 +97,7 @@ fn mirror_is_imported_unchanged_without_its_tiers() {
         registry_storage.close().await;
     });
 
-    // Again: nothing to do. Then one version more, and one that was yanked meanwhile.
+    // A second import does nothing; then there is a new version, and one was yanked.
     let again = import(&sandbox, &["mirror", "--json"]);
     assert_eq!((again.code, counts(&again.json())), (0, (0, 3, 0)), "{again}");
     let mut withdrawn = newer.clone();
@@ -143,10 +143,11 @@ fn removed_version_numbers_stay_reserved() {
     let again = import(&sandbox, &["mirror", "--json"]);
     assert_eq!((again.code, &again.json()["taken_down"]), (0, &json!(0)), "{again}");
 
-    // Into a skill that is there comes what was taken down since, and what is here is not lost by it.
+    // Importing into an existing skill adds versions that were removed since, and does not remove
+    // local versions.
     let before = mirror(&sandbox, "acme/tool", "1.2.0", "Another one.");
-    let told = [gone("acme/tool", "1.3.0"), before, gone("acme/tool", "1.1.0"), old];
-    index(&sandbox, "acme/tool", &told);
+    let output = [gone("acme/tool", "1.3.0"), before, gone("acme/tool", "1.1.0"), old];
+    index(&sandbox, "acme/tool", &output);
     let more = import(&sandbox, &["mirror", "--json"]);
     assert_eq!((more.code, counts(&more.json())), (1, (0, 1, 1)), "{more}");
     assert_eq!(more.json()["refused"][0]["code"], "version_exists", "{more}");
@@ -171,7 +172,7 @@ fn inconsistent_mirror_is_rejected() {
         line
     };
     let other = mirror(&sandbox, "other", "1.0.0", "Other.");
-    let lies = [
+    let inconsistent = [
         changed(&other, "integrity", good["integrity"].clone()),
         changed(&other, "size", 7.into()),
         changed(&other, "sha256", "0".repeat(64).into()),
@@ -181,7 +182,7 @@ fn inconsistent_mirror_is_rejected() {
         changed(&other, "name", "good".into()),
         json!({"name": "other"}),
     ];
-    index(&sandbox, "other", &lies);
+    index(&sandbox, "other", &inconsistent);
     let bytes = fs::read(sandbox.path(&format!(
         "mirror/artifacts/{}/{}",
         other["sha256"].as_str().expect("it works"),
@@ -189,7 +190,7 @@ fn inconsistent_mirror_is_rejected() {
     )));
     assert!(bytes.is_ok());
     let done = import(&sandbox, &["mirror", "--json"]);
-    assert_eq!((done.code, counts(&done.json())), (1, (1, 0, lies.len())), "{done}");
+    assert_eq!((done.code, counts(&done.json())), (1, (1, 0, inconsistent.len())), "{done}");
     for refused in done.json()["refused"].as_array().expect("it works") {
         assert!(refused["line"].as_u64().is_some(), "{refused}");
     }
@@ -223,8 +224,8 @@ fn folders_and_zips_are_packed_and_errors_reported() {
     let args = ["skills", "--namespace", "acme", "--owner", "Ada@example.org", "--json"];
     let done = import(&sandbox, &args);
     assert_eq!((done.code, counts(&done.json())), (1, (3, 0, 5)), "{done}");
-    let told = done.json();
-    let refused: Vec<(&str, &str, Option<u64>)> = told["refused"]
+    let output = done.json();
+    let refused: Vec<(&str, &str, Option<u64>)> = output["refused"]
         .as_array()
         .expect("it works")
         .iter()
@@ -302,7 +303,7 @@ fn prose_is_counted() {
 }
 
 #[test]
-fn files_of_texts_are_skills_of_anon() {
+fn text_files_are_imported_into_anon() {
     let sandbox = Sandbox::new();
     sandbox.write("texts/trains.md", "# On Trains\n\nTell of trains.\n");
     sandbox.write("texts/more/plain-words.md", "Use plain words.\n");
@@ -317,7 +318,8 @@ fn files_of_texts_are_skills_of_anon() {
     }
     let again = import(&sandbox, &args);
     assert_eq!((again.code, counts(&again.json())), (0, (0, 3, 0)), "{again}");
-    // Two texts of one name are not two versions of one, and a skill is not a text.
+    // Two texts with the same name do not become versions of one skill, and a skill is not imported
+    // as a text.
     sandbox.write("texts/other.md", "# On trains\n\nTell of other trains.\n");
     sandbox.write("texts/formal.md", skill_md("formal", "1.0.0", "It has frontmatter."));
     let done = import(&sandbox, &args).json();

@@ -15,7 +15,7 @@ fn test_env() -> RunTestEnv {
 }
 
 #[test]
-fn parameters_that_do_not_fit() {
+fn invalid_parameters_are_rejected() {
     let test_env = test_env();
     let cases: [(&[&str], &str, &[&str]); 9] = [
         (&[], "missing-parameter", &["Missing required parameter 'query' for tool 'search'"]),
@@ -56,7 +56,7 @@ fn parameters_that_do_not_fit() {
     assert_eq!(test_env.records().len(), 0, "nothing was run or refused");
     let skill = test_env.skill("demo/search");
     for options in [["--param", "query"], ["--param", "=x"], ["--params-json", "{}"]] {
-        // The last one conflicts with the first; clap says so.
+        // The last options conflict, which clap reports.
         let run = test_env.savoir(&["run", &skill, "--param", "query=x", options[0], options[1]]);
         assert_eq!(run.code, 2, "{run}");
     }
@@ -66,7 +66,7 @@ fn parameters_that_do_not_fit() {
 }
 
 #[test]
-fn targets_that_are_not_there() {
+fn missing_targets_are_reported() {
     let test_env = test_env();
     let run = test_env.run("demo/serch", &[]);
     run.fails(2, "unknown-tool");
@@ -87,7 +87,7 @@ fn targets_that_are_not_there() {
     run.assert_error_contains(&["SKILL.md:", "savoir check"]);
     test_env.write("skills/bytes/SKILL.md", b"---\nname: \xff\n---\n");
     test_env.run("bytes", &[]).fails(2, "skill-unreadable");
-    // Names with odd bytes and endless names are only names.
+    // Names with unusual bytes and very long names are ordinary unknown names.
     test_env.run(&format!("{}/x", "a".repeat(5000)), &[]).fails(2, "no-skill");
     test_env.run("demo/../../etc/passwd", &[]).envelope();
     test_env.run("demo/search\u{1b}[2J", &[]).fails(2, "unknown-tool");
@@ -102,7 +102,7 @@ fn skills_are_found_by_name() {
     let test_env = test_env();
     crate::support::copy(&test_env.path("skills/demo"), &test_env.path(".savoir/data/skills/demo"));
     let run = test_env.savoir(&["run", "demo/other", "--json"]);
-    // It is another place, so the approval of the first does not count.
+    // It is in another folder, so the approval of the first copy does not apply.
     assert_eq!((run.code, &run.json()["code"]), (3, &"not-approved".into()), "{run}");
     let all = test_env.savoir(&["tools", &test_env.skill("demo"), "--json"]);
     assert_eq!(all.code, 0, "{all}");
@@ -110,7 +110,7 @@ fn skills_are_found_by_name() {
 }
 
 #[test]
-fn programs_that_cannot_run() {
+fn unusable_programs_are_reported() {
     let test_env = RunTestEnv::with_commands(
         "",
         &[

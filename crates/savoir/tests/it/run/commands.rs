@@ -37,7 +37,7 @@ fn every_value_is_one_argument() {
         "two words", "it's", "\"quoted\"", "$(id)", "`id`", "a; rm -rf /", "a\nb\n", "{{second}}",
         "$HOME", "*", "a && b | c > d", "\\", "naïve 🦀", "\t", "-", " ",
     ];
-    // One call with everything, since each call costs a process.
+    // All values in one call, because each call starts a process.
     let params = json!({"first": "x", "many": values}).to_string();
     let run = test_env.run("demo/guarded", &["--params-json", &params]);
     let mut wanted = vec!["--", "x"];

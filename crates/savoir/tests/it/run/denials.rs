@@ -3,7 +3,7 @@
 use super::{RunTestEnv, Transcript, server::Server};
 use crate::support::terminal;
 
-/// A skill of the base format with one shell script, approved.
+/// Creates an environment with an approved skill that has one shell script.
 fn with_script(script: &str) -> RunTestEnv {
     let test_env = RunTestEnv::new();
     let text = "---\nname: tools\ndescription: Does things. Use in tests.\n---\n\nRun it.\n";
@@ -17,7 +17,7 @@ fn run(test_env: &RunTestEnv, options: &[&str]) -> Transcript {
     test_env.savoir(&[&["run", &test_env.skill("tools/scripts/a.sh")], options].concat())
 }
 
-/// The same on a terminal, with an answer to each question.
+/// Runs the script on a terminal, with an answer to each question.
 fn typed(test_env: &RunTestEnv, answers: &[&str]) -> Transcript {
     let steps: Vec<_> = answers.iter().map(|answer| ("run it again? ", *answer)).collect();
     let command = test_env.command(&["run", &test_env.skill("tools/scripts/a.sh")]);
@@ -38,7 +38,7 @@ fn the_hint_for_a_new_file_names_it_unless_it_is_temporary() {
     for (script, value) in [
         ("set -e\necho x > report.txt\n", "report.txt"),
         ("set -e\nmkdir out\necho x > out/a.txt\n", "out"),
-        // The name of the denied file is one that sed invents.
+        // `sed` creates a temporary file with a random name.
         ("sed -i s/a/b/ notes.txt\n", "."),
     ] {
         let test_env = with_script(script);
@@ -123,7 +123,7 @@ fn missing_files_of_the_skill_have_fitting_hints() {
 }
 
 #[test]
-fn a_denied_host_is_named_although_the_tool_does_not_mind() {
+fn denied_host_is_reported_even_if_the_tool_succeeds() {
     let server = Server::answering("fine");
     let test_env = with_script(&format!("curl -sS http://localhost:{}/\nexit 0\n", server.port));
     if !super::has_program("curl") {
@@ -138,7 +138,7 @@ fn a_denied_host_is_named_although_the_tool_does_not_mind() {
 #[test]
 fn always_stores_only_the_shown_permissions() {
     let test_env = with_script("set -e\necho x > out.txt\n");
-    // The skill is approved, so this adds one right to an approval.
+    // The skill is already approved, so the answer adds one permission to the approval.
     let run = typed(&test_env, &["a\n"]);
     assert_eq!((run.code, test_env.sandbox.read("work/out.txt").as_str()), (0, "x\n"), "{run}");
     assert_eq!(super::denials::run(&test_env, &[]).code, 0);
@@ -146,7 +146,7 @@ fn always_stores_only_the_shown_permissions() {
     let test_env =
         with_script("set -e\nmkdir -p ../one\necho x > ../one/out.txt\necho x > out.txt\n");
     test_env.write("one/there", "");
-    // The first answer applies once, so the second one is not stored for both.
+    // The first answer is for one run, so the second answer cannot be stored for both.
     let run = typed(&test_env, &["o\n", "o\n", "o\n"]);
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(run.stderr.matches("[a]lways").count(), 1, "{run}");
@@ -154,7 +154,7 @@ fn always_stores_only_the_shown_permissions() {
 }
 
 #[test]
-fn executable_paths_of_others_are_never_offered() {
+fn executable_paths_are_never_suggested_as_write_grants() {
     let test_env = with_script("set -e\necho evil > .husky/pre-commit\n");
     test_env.write("work/.husky/pre-commit", "mine\n");
     let skill = test_env.skill("tools");
@@ -214,7 +214,7 @@ fn the_whole_home_is_not_granted_by_its_name() {
 }
 
 #[test]
-fn links_and_dots_lead_to_nothing_new() {
+fn links_and_dots_cannot_widen_a_grant() {
     let test_env = RunTestEnv::with_probe(&["filesystem:write:./out.txt"]);
     test_env.write("work/notes.txt", "mine");
     let work = test_env.path("work").canonicalize().expect("a folder");
@@ -233,7 +233,7 @@ fn links_and_dots_lead_to_nothing_new() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_looked_through_is_not_opened() {
+fn too_large_folder_is_not_suggested() {
     let test_env = with_script("echo x > out.txt\n");
     let mut deep = test_env.path("work");
     for _ in 0..230 {

@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{RunTestEnv, has_program};
 use crate::support::Transcript;
 
-/// Makes wheels: a folder, a name, and the code of its only module.
+/// Creates a wheel, from a folder, a name, and the code of its only module.
 const MAKE_WHEEL: &str = r#"
 import sys, zipfile
 folder, name, version, code, extra = sys.argv[1:]
@@ -38,7 +38,7 @@ with zipfile.ZipFile(f"{folder}/{name}-{version}-py3-none-any.whl", "w") as whee
         wheel.writestr(path, text)
 "#;
 
-/// A skill of scripts, with an index that has the package `tiny`.
+/// Creates a skill with scripts, and a package index with the package `tiny`.
 fn test_env(files: &[(&str, &str)]) -> RunTestEnv {
     let mut test_env = RunTestEnv::new();
     fs::create_dir(test_env.path("wheels")).expect("a folder");
@@ -85,7 +85,7 @@ fn prints(test_env: &RunTestEnv, script: &str, expected: &str) {
     assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{run}");
 }
 
-/// The environments of a kind that were made.
+/// The created environments of a kind.
 fn made(test_env: &RunTestEnv, kind: &str) -> Vec<PathBuf> {
     let folder = test_env.path(".savoir/cache").join(kind).join("environments");
     let entries =
@@ -179,7 +179,7 @@ fn versions_stay_when_an_environment_is_made_again() {
     prints(&test_env, "tools/a.py", "tiny 1.0\n");
 }
 
-// Attacks.
+// Attacks:
 
 #[test]
 fn requirements_that_choose_another_place_are_refused() {
@@ -246,7 +246,8 @@ fn a_shared_environment_cannot_be_changed_from_inside() {
                 attempt(lambda: os.utime(file))\n";
     let test_env = test_env(&[("requirements.txt", "tiny\n"), ("a.py", code)]);
     let run = run(&test_env, "tools/a.py");
-    // The folder around it is in the private home or in memory: a folder made there is gone afterwards.
+    // The parent folder is in the private home or in memory, so a folder that is created there is
+    // deleted afterwards.
     let possible = run.stdout.lines().filter(|line| *line == "possible").count();
     assert!(run.code == 0 && run.stdout.lines().count() == 8 && possible <= 1, "{run}");
     assert_eq!(made(&test_env, "python").len(), 1);
@@ -295,7 +296,7 @@ fn code_that_a_package_runs_at_the_start_stays_in_the_sandbox() {
 }
 
 #[test]
-fn set_user_id_copies_give_nothing() {
+fn set_user_id_copies_give_no_rights() {
     let script = "set -e\nid -u\ncp /usr/bin/id /tmp/x\nchmod 6755 /tmp/x\n/tmp/x -u\n\
                   cp /usr/bin/id ~/y\nchmod 6755 ~/y || true\n~/y -u\n";
     let test_env = test_env(&[("a.sh", script)]);
@@ -349,8 +350,8 @@ fn programs_that_a_tool_makes_can_be_executed() {
     prints(&test_env, "tools/a.sh", "made one\nmade two\nthree\nown four\n");
 }
 
-/// A wheel that installs more metadata than its own, and a source distribution of the same version
-/// whose build leaves a trace: a folder, the names in the metadata, and the trace.
+/// Creates a wheel with additional metadata, and a source distribution of the same version whose
+/// build leaves a trace. Arguments: a folder, the names in the metadata, and the trace.
 const MAKE_EVIL: &str = r#"
 import io, sys, tarfile, zipfile
 folder, trace, *names = sys.argv[1:]
@@ -397,7 +398,8 @@ fn evil_wheel(test_env: &RunTestEnv, names: &[&str]) -> PathBuf {
 fn metadata_of_a_package_is_not_passed_to_the_installer_as_options() {
     let test_env = test_env(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
     for names in [
-        // Large records were cut off when they were read, so that the environment was made again.
+        // A long record must not be truncated when it is read, because the environment would be
+        // installed again.
         &["--no-binary :all: #", "#LONG", "#LONG"][..],
         &["--no-binary :all: #"],
         &["-r /etc/passwd #"],
@@ -416,7 +418,7 @@ fn metadata_of_a_package_is_not_passed_to_the_installer_as_options() {
 }
 
 #[test]
-fn a_list_of_chosen_versions_with_options_is_not_used() {
+fn cached_version_list_with_options_is_ignored() {
     let test_env = test_env(&[("requirements.txt", "evil-pkg==1.0\n"), ("a.py", "print('ran')\n")]);
     let trace = evil_wheel(&test_env, &[]);
     prints(&test_env, "tools/a.py", "ran\n");
@@ -428,7 +430,7 @@ fn a_list_of_chosen_versions_with_options_is_not_used() {
     assert!(!trace.exists(), "a package was built on the host");
 }
 
-/// Puts programs into a folder that leave a trace when they are started.
+/// Writes programs into a folder that leave a trace when they are started.
 fn plant(test_env: &RunTestEnv, folder: &str, names: &[&str]) -> PathBuf {
     let trace = test_env.path("trace");
     for name in names {
@@ -438,7 +440,7 @@ fn plant(test_env: &RunTestEnv, folder: &str, names: &[&str]) -> PathBuf {
     trace
 }
 
-/// A `PATH` that begins with a folder.
+/// A `PATH` that starts with a folder.
 fn path_with(test_env: &RunTestEnv, folder: &str) -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{}:{path}", test_env.path(folder).display())
@@ -450,7 +452,7 @@ fn planted_installers_of_a_project_are_not_started() {
     let names = ["uv", "pip", "python", "python3", "sh", "bash", "env"];
     for (folder, options) in [
         ("work/.venv/bin", &[][..]),
-        // The run may write there, or an earlier one could.
+        // This run can write to the folder, or an earlier run could have.
         ("other/bin", &["--allow-write", "../other"]),
         ("venv/bin", &[]),
     ] {
@@ -509,9 +511,9 @@ fn packages_of_a_script_come_before_those_of_a_granted_environment() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "tiny 1.0\n"), "{run}");
 }
 
-// Node.
+// Node:
 
-/// A registry on this machine.
+/// A package registry on this machine.
 struct Registry {
     server: Child,
     folder: PathBuf,
@@ -571,13 +573,13 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // It is our own child; a server that is gone already needs no ending.
+        // The server is our own child process; it may have ended already.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-/// A skill with the package `pad`, and the registry that has it.
+/// Creates a skill with the package `pad`, and a registry that contains it.
 fn node(files: &[(&str, &str)]) -> Option<(RunTestEnv, Registry)> {
     if !has_program("npm") || !has_program("node") {
         return None;
@@ -630,7 +632,7 @@ fn node_scripts_have_their_packages() {
 }
 
 #[test]
-fn a_lock_file_decides_about_versions() {
+fn lock_file_pins_versions() {
     let Some((test_env, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
     else {
         return;
@@ -651,7 +653,7 @@ fn a_lock_file_decides_about_versions() {
 }
 
 #[test]
-fn scripts_of_packages_and_settings_of_a_skill_do_not_count() {
+fn package_scripts_and_skill_settings_are_ignored() {
     let Some((test_env, registry)) = node(&[
         ("a.js", "console.log(require('evil'));\n"),
         (".npmrc", "registry=http://127.0.0.1:9/\nignore-scripts=false\n"),
@@ -672,7 +674,7 @@ fn scripts_of_packages_and_settings_of_a_skill_do_not_count() {
 }
 
 #[test]
-fn node_packages_of_other_places_are_refused() {
+fn node_packages_from_other_registries_are_refused() {
     let Some((test_env, registry)) = node(&[("a.js", "require('pad');\n")]) else { return };
     for range in [
         "file:../../",
@@ -700,7 +702,7 @@ fn node_packages_of_other_places_are_refused() {
     test_env.approve("tools");
     assert_eq!(run(&test_env, "tools/a.js").code, 3);
     fs::remove_file(test_env.path("skills/tools/package-lock.json")).expect("removed");
-    // A package of the registry that itself names another place.
+    // Packages of the registry that depend on another source.
     for (name, range) in [("deep-file", "file:../../../../work"), ("deep-git", "git+file:///etc")] {
         test_env.write("work/package.json", r#"{"name":"stolen","version":"1.0.0"}"#);
         registry.publish(name, &json!({"dependencies": {"stolen": range}}), &[("index.js", "")]);
@@ -726,7 +728,7 @@ fn planted_programs_of_a_project_do_not_install_node_packages() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "[a]\n"), "{run}");
 }
 
-/// A server that must not be contacted. It counts requests.
+/// A server that must not be contacted; it counts requests.
 struct UncontactedServer {
     address: String,
     count: Arc<AtomicUsize>,
@@ -738,11 +740,11 @@ impl UncontactedServer {
         let address = listener.local_addr().expect("an address").to_string();
         let count = Arc::new(AtomicUsize::new(0));
         let asked = Arc::clone(&count);
-        // Ends with the test.
+        // The thread ends with the test process.
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 asked.fetch_add(1, Ordering::Relaxed);
-                // Who does not listen to the answer was counted.
+                // Ignored, because the request was already counted.
                 let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
             }
         });
@@ -757,7 +759,7 @@ impl UncontactedServer {
 }
 
 #[test]
-fn addresses_of_a_lock_file_are_not_used() {
+fn urls_in_a_lock_file_are_not_used() {
     let Some((test_env, registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])
     else {
         return;
@@ -783,7 +785,7 @@ fn addresses_of_a_lock_file_are_not_used() {
 }
 
 #[test]
-fn packages_that_name_an_address_are_refused() {
+fn packages_with_urls_are_refused() {
     let Some((test_env, registry)) = node(&[("a.js", "console.log('ran');\n")]) else { return };
     let server = UncontactedServer::start();
     let place = format!("http://{}/deep.tgz", server.address);
@@ -801,7 +803,8 @@ fn packages_that_name_an_address_are_refused() {
     assert!(made(&test_env, "node").is_empty());
 }
 
-/// Whether this npm can be limited to the registry; older versions are checked afterwards.
+/// Whether this npm can be limited to the registry. For older versions, the result is checked
+/// afterwards.
 fn npm_refuses_addresses() -> bool {
     let output = Command::new("npm").args(["config", "get", "allow-remote"]).output();
     let said = output.expect("npm runs").stdout;
@@ -886,7 +889,7 @@ fn a_skill_with_node_packages_cannot_be_changed() {
         test_env.savoir(&["approve", &test_env.skill("tools"), "--yes", "--allow-write", "."]);
     assert_eq!(run.code, 0, "{run}");
     let target = test_env.skill("tools/a.js");
-    // Also where the folder around the skill may be written.
+    // The same if the parent folder of the skill is writable.
     for folder in ["work", "skills"] {
         let mut command = test_env.command(&["run", &target]);
         let output = command.current_dir(test_env.path(folder)).output().expect("savoir runs");

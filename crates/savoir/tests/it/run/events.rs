@@ -52,7 +52,7 @@ fn value_of_a_python_tool_is_in_the_result() {
 }
 
 #[test]
-fn refused_run_names_what_it_asks_for() {
+fn refused_run_lists_its_permissions() {
     let test_env = RunTestEnv::new();
     test_env.commands("demo", "network: true\n", &[("other", "", "echo other")]);
     let run = test_env.savoir(&["run", &target(&test_env, "demo/other"), "--events"]);

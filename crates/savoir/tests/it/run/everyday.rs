@@ -7,7 +7,7 @@ use std::{fs, io::Write as _, process::Stdio};
 
 use super::RunTestEnv;
 
-/// A skill of scripts, without a line about permissions.
+/// Creates a skill with scripts and without declared permissions.
 fn scripts(files: &[(&str, &str)]) -> RunTestEnv {
     let test_env = RunTestEnv::new();
     let text =
@@ -20,7 +20,7 @@ fn scripts(files: &[(&str, &str)]) -> RunTestEnv {
     test_env
 }
 
-/// What a script prints with these words.
+/// The output of a script with these arguments.
 fn printed(test_env: &RunTestEnv, script: &str, words: &[&str]) -> String {
     let target = test_env.skill(&format!("tools/scripts/{script}"));
     let run = test_env.savoir(&[&["run", &target, "--"], words].concat());
@@ -29,7 +29,7 @@ fn printed(test_env: &RunTestEnv, script: &str, words: &[&str]) -> String {
 }
 
 #[test]
-fn programs_of_the_system_are_there() {
+fn system_programs_are_available() {
     let test_env = scripts(&[(
         "report.sh",
         "#!/bin/bash\nset -euo pipefail\nmkdir -p /tmp/work && cd /tmp/work\n\
@@ -115,7 +115,7 @@ fn a_file_that_may_not_be_written_is_an_error_and_not_lost() {
     assert_eq!(made, "made\n");
 }
 
-/// Runs the command that a hint gives, and agrees.
+/// Runs the command in a hint, and approves it.
 fn follow_hint(test_env: &RunTestEnv, printed: &str) {
     let hint = printed.split("to allow it: savoir ").nth(1).and_then(|rest| rest.lines().next());
     let hint = hint.unwrap_or_else(|| panic!("no hint: {printed}"));
@@ -125,7 +125,7 @@ fn follow_hint(test_env: &RunTestEnv, printed: &str) {
 }
 
 #[test]
-fn common_needs_have_a_name() {
+fn common_needs_have_a_preset() {
     let test_env = scripts(&[
         ("env.py", "import ours\nprint(ours.WORD)\n"),
         (
@@ -185,7 +185,7 @@ fn files_in_the_home_folder_are_not_lost() {
         String::from_utf8_lossy(&output.stderr).contains("Read-only file system"),
         "{output:?}"
     );
-    // What is written into the home of the run itself is gone, and that is said.
+    // Files in the private home are deleted after the run, and a note says so.
     let test_env = scripts(&[("a.sh", "echo x > ~/report.txt\n")]);
     let run = test_env.savoir(&["run", &test_env.skill("tools/a.sh")]);
     assert_eq!(run.code, 0, "{run}");
@@ -197,7 +197,7 @@ fn additions_stay_when_a_skill_is_approved_again() {
     let test_env = scripts(&[("a.sh", "echo x > a.txt && cat ../outside/file.txt\n")]);
     test_env.write("outside/file.txt", "outside\n");
     let target = test_env.skill("tools/scripts/a.sh");
-    // Two denials, one after the other; each hint adds to what was allowed before.
+    // There are two denials, one after the other; the second hint includes the first permission.
     for _ in 0..2 {
         let run = test_env.savoir(&["run", &target]);
         assert_ne!(run.code, 0, "{run}");

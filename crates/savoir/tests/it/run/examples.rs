@@ -38,7 +38,7 @@ fn git_helper_in_a_repository() {
     assert!(staged.contains("+new") && !staged.contains("+two"), "{staged}");
     let one = output("git-helper/git_diff", &["--params-json", r#"{"path": "first.txt"}"#]);
     assert!(one.contains("+two"), "{one}");
-    // From a folder of the repository, it is the same repository; for people there is only text.
+    // From a subfolder, the result is the same; without `--json`, only text is printed.
     let below = test_env.path("work/below");
     fs::create_dir(&below).expect("a folder");
     let skill = test_env.skill("git-helper/git_status");
@@ -88,7 +88,7 @@ fn deploy_preview_asks_every_time() {
     let written = record["files"]["written"].to_string();
     assert!(written.contains("deployments.log"), "{written}");
 
-    // Agreeing once is not agreeing for ever.
+    // An approval for one run does not apply to the next run.
     test_env.run("deploy-preview", &message).fails(3, "not-approved");
 }
 
@@ -101,7 +101,7 @@ fn private_network_pages_need_a_grant() {
     let (server, other) = (Server::answering("<p>Hello</p>"), Server::answering("other"));
     let page = format!("url={}", server.url("/page"));
 
-    // Any public host is granted, which this is not.
+    // The example allows any public host, but this host is on a private address.
     let run = test_env.run("web-page-summary/fetch_page", &["--param", &page]);
     let envelope = run.fails(22, "command-failed");
     assert_eq!(envelope["exit_code"], 22, "{}", run.0);
@@ -118,7 +118,7 @@ fn private_network_pages_need_a_grant() {
     let host = test_env.record()["hosts"][0].clone();
     assert_eq!((&host["path"], &host["verdict"]), (&json!("/page"), &json!("allowed")));
 
-    // The grant is for one port.
+    // The permission is for one port.
     let elsewhere = format!("url={}", other.url("/"));
     let granted = ["--param", &elsewhere, "--allow-private-host", &authority];
     test_env.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
@@ -126,7 +126,7 @@ fn private_network_pages_need_a_grant() {
     let url = server.url("/other");
     let granted = ["--param", &page, "--allow-private-host", &url];
     test_env.run_agreed("web-page-summary/fetch_page", &granted).fails(22, "command-failed");
-    // A redirect leads nowhere that is not granted.
+    // A redirect to a host without permission is refused.
     let gate = Server::redirecting(&other.url("/inside"));
     let (url, authority) = (format!("url={}", gate.url("/")), gate.authority());
     let granted = ["--param", &url, "--allow-private-host", &authority];
@@ -160,7 +160,7 @@ fn secret_is_sent_without_being_visible_to_the_tool() {
     assert_eq!(seen[0].line, "GET /search?q=rust+lang+%26+more&count=5 HTTP/1.1");
     assert_eq!(seen[0].header("x-subscription-token"), Some(KEY));
 
-    // A server that is not granted gets nothing, with or without the key.
+    // A server without permission gets no request, with or without the key.
     test_env.set("BRAVE_SEARCH_URL", &other.url("/search"));
     let run = test_env.run_agreed("web-search/search_web", &granted);
     run.fails(1, "tool-raised");
@@ -206,7 +206,8 @@ fn python_tools() {
     assert_eq!(test_env.record()["dialect"], "openclaw");
 }
 
-/// A skill of the shape in GAIA's document, migrated by the program itself, runs as GAIA's.
+/// A skill in the format of GAIA's documentation, migrated by `savoir migrate`, runs like a GAIA
+/// skill.
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that was skipped must be seen")]
 fn a_migrated_skill_runs() {
@@ -257,9 +258,13 @@ fn a_prompt_is_answered_when_all_is_there() {
     let mut command = test_env.command(&[&["run", &skill], &good[..]].concat());
     provider.of(&mut command);
     let output = command.output().expect("savoir runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"verdict\": \"approve\"}\n", "{told}");
-    assert!(told.contains("github.com"), "the permissions are told: {told}");
+    let document = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "{\"verdict\": \"approve\"}\n",
+        "{document}"
+    );
+    assert!(document.contains("github.com"), "the permissions are told: {document}");
     let asked = provider.questions()[0]["messages"][1]["content"].clone();
     let asked = asked.as_str().unwrap_or_default().trim_start();
     assert!(asked.starts_with("# Review https://example.com/pull/1\n\nStrictness: 3"), "{asked}");

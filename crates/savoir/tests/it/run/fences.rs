@@ -65,7 +65,7 @@ fn code_blocks_contain_no_input_values() {
 }
 
 #[test]
-fn the_sandbox_is_around_them() {
+fn code_blocks_run_in_the_sandbox() {
     let test_env = test_env(
         "",
         "```python\nimport os, socket\nprint(os.listdir(os.path.expanduser('~')))\ntry:\n    socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as error:\n    print(type(error).__name__)\n```\n\n```bash\nexit 3\n```\n\n```bash\necho never\n```",
@@ -103,7 +103,7 @@ fn results_are_validated_against_the_schema() {
     assert!(plain.stderr.contains("{\"count\": \"two\"}"), "{plain}");
     let text = test_env(SCHEMA, "```bash\necho just text\n```");
     text.run("fenced", &input).fails(1, "output-not-json");
-    // An answer may be longer than what is shown of an output.
+    // An answer may be longer than the part of the output that is shown.
     let long =
         test_env(SCHEMA, "```python\nimport json\nprint(json.dumps({'url': 'x' * 20000}))\n```");
     let envelope = long.run("fenced", &input).succeeds();

@@ -14,7 +14,7 @@ use crate::support::Transcript;
 const SKILL: &str =
     "---\nname: NAME\ndescription: Works on files. Use when asked to.\n---\n\nRun it.\n";
 
-/// A skill of scripts in a folder, not approved.
+/// Writes a skill with scripts into a folder, without an approval.
 fn skill(test_env: &RunTestEnv, folder: &str, files: &[(&str, &str)]) {
     let name = folder.rsplit('/').next().unwrap_or(folder);
     test_env.write(&format!("{folder}/SKILL.md"), SKILL.replace("NAME", name));
@@ -23,7 +23,7 @@ fn skill(test_env: &RunTestEnv, folder: &str, files: &[(&str, &str)]) {
     }
 }
 
-/// An approved skill `tools` of scripts.
+/// Creates an approved skill `tools` with scripts.
 fn scripts(files: &[(&str, &str)]) -> RunTestEnv {
     let test_env = RunTestEnv::new();
     let files: Vec<(String, &str)> =
@@ -226,8 +226,8 @@ fn command_that_needs_a_shell_is_an_error() {
     }
 }
 
-/// Runs a shell line on a new terminal and types into it; `None` without `script`.
-/// What is shown is `stdout`.
+/// Runs a shell line on a new terminal, and types into it; `None` without `script`. The terminal's
+/// content is in `stdout`.
 fn on_a_terminal(test_env: &RunTestEnv, line: &str, typed: &str) -> Option<Transcript> {
     let savoir = test_env.command(&[]);
     let program = savoir.get_program().to_string_lossy().into_owned();
@@ -263,7 +263,7 @@ fn user_is_asked_on_the_terminal_despite_a_pipe() {
     assert!(run.stdout.contains("Run it? [y]es once"), "{run}");
     let run = on_a_terminal(&test_env, &line, "y\n").expect("a terminal");
     assert!(run.code == 0 && run.stdout.contains("lines: 3"), "{run}");
-    // A closed input cannot answer.
+    // A closed standard input cannot answer.
     let run = on_a_terminal(&test_env, &format!("savoir run {target} < /dev/null"), "y\n");
     let run = run.expect("a terminal");
     assert!(run.code == 3 && run.stdout.contains("no terminal to ask on"), "{run}");
@@ -276,14 +276,14 @@ fn piped_input_does_not_answer_questions() {
     let mut command = test_env.command(&["run", &test_env.skill("tools/scripts/count.sh")]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("savoir runs");
-    // It may have ended before it reads anything.
+    // The process may have ended before it reads.
     let _ = child.stdin.take().expect("a pipe").write_all(b"y\ny\n");
     let output = child.wait_with_output().expect("an end");
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("no terminal to ask on"));
 }
 
-/// A skill that writes a report where it starts.
+/// A script that writes a report into its working folder.
 const REPORT: (&str, &str) = ("scripts/report.sh", "echo report > report.md && cat report.md\n");
 
 #[test]
@@ -400,4 +400,23 @@ fn a_time_of_zero_is_an_error() {
     let run = test_env.savoir(&["run", &test_env.skill("tools/a.sh"), "--timeout", "0"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run}");
     assert!(run.stderr.contains("0 is not in 1.."), "{run}");
+}
+
+#[test]
+fn a_missing_package_of_a_function_has_a_hint_with_its_field() {
+    let test_env = RunTestEnv::new();
+    let import = "import requests_of_nobody\n";
+    for python in [format!("{import}{}", super::PROBE), super::PROBE.to_owned()] {
+        test_env.gaia("probe", &[], "", &python);
+        test_env.approve("probe");
+        let target = test_env.skill("probe");
+        let code = format!("code={}", import.trim());
+        let run = test_env.savoir(&["run", &target, "--param", &code]);
+        assert_eq!(run.code, 1, "{run}");
+        let hint = "add the package of `requests_of_nobody` to `dependencies` under `requirements`";
+        assert!(run.stderr.contains(hint), "{run}");
+    }
+    let run = test_env.savoir(&["run", &test_env.skill("probe"), "--param", "code={}['x']"]);
+    assert!(run.stderr.contains("KeyError"), "{run}");
+    assert!(!run.stderr.contains("--allow-read"), "{run}");
 }

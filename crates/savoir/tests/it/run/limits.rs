@@ -17,7 +17,7 @@ fn running(marker: &str) -> Vec<String> {
     lines.filter(|line| line.contains(marker)).collect()
 }
 
-/// Waits until no process with this word is left; a killed one takes a moment.
+/// Waits until no process with this word is left; killed processes take a moment to end.
 fn gone(marker: &str) {
     let started = Instant::now();
     while !running(marker).is_empty() {
@@ -31,12 +31,12 @@ fn marker(name: &str) -> String {
 }
 
 #[test]
-fn time_is_up_for_children_and_grandchildren() {
+fn time_limit_ends_all_descendants() {
     let test_env = RunTestEnv::with_commands(
         "timeout: 1\n",
         &[("stay", "| word | string | yes | Marker |", "./stay.py {{word}}")],
     );
-    // It ignores SIGTERM, and a grandchild leaves session and parent.
+    // The script ignores SIGTERM, and a grandchild leaves the session.
     test_env.script(
         "skills/demo/stay.py",
         "#!/usr/bin/python3\nimport os, signal, sys, time\n\
@@ -51,7 +51,7 @@ fn time_is_up_for_children_and_grandchildren() {
     let envelope = run.fails(124, "timeout");
     assert_eq!(envelope["error"], "Command timed out after 1s");
     assert_eq!(envelope["output"], "started");
-    // One second, then five of grace, then the end.
+    // One second of time limit and five seconds of grace.
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
     gone(&marker);
     let record = test_env.record();
@@ -94,7 +94,7 @@ fn killing_savoir_ends_the_tool_and_its_children() {
     let mut child =
         test_env.command(&["run", &skill, "--param", &word]).spawn().expect("savoir runs");
     let started = Instant::now();
-    // The program itself, its two processes and whatever waits for them.
+    // Waits for the program and its two processes.
     while running(&marker).iter().filter(|line| line.contains("python3 ")).count() < 2 {
         assert!(started.elapsed() < Duration::from_secs(20), "{:?}", running(&marker));
         std::thread::sleep(Duration::from_millis(20));
@@ -118,7 +118,7 @@ fn a_gigabyte_of_output_is_cut_off() {
     assert!(envelope["output"].as_str().is_some_and(|text| text.len() < 4200));
     assert_eq!(envelope["truncated"], true);
 
-    // So it is when a function prints it.
+    // The same limit applies to the output of a function.
     let test_env = RunTestEnv::with_probe(&[]);
     let code = "code=import os\nfor _ in range(16384):\n    os.write(1, b'x' * 65536)\n";
     let envelope = test_env.run("probe", &["--param", code]).fails(1, "output-limit");
@@ -127,12 +127,12 @@ fn a_gigabyte_of_output_is_cut_off() {
 }
 
 #[test]
-fn a_process_that_multiplies_is_bounded() {
+fn fork_bomb_is_limited() {
     let test_env = RunTestEnv::with_commands(
         "timeout: 2\n",
         &[("multiply", "| word | string | yes | Marker |", "./multiply.py {{word}}")],
     );
-    // Without a bound it would stop by itself at a number that the machine can bear.
+    // Without a limit, the script stops by itself at a number that the machine can handle.
     test_env.script(
         "skills/demo/multiply.py",
         "#!/usr/bin/python3\nimport os, time\ncount = 0\ntry:\n    while count < 1500:\n        \
@@ -143,7 +143,7 @@ fn a_process_that_multiplies_is_bounded() {
     test_env.approve("demo");
     let marker = marker("multiply");
     let run = test_env.run("demo/multiply", &["--param", &format!("word={marker}")]);
-    // Resource limits do not count the processes of root everywhere; then they are counted beside.
+    // Where resource limits do not count the processes of root, a thread counts them.
     if run.envelope()["code"] == "process-limit" {
         let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         assert!(is_root, "the next one is refused, and the others go on");
@@ -157,7 +157,7 @@ fn a_process_that_multiplies_is_bounded() {
 }
 
 #[test]
-fn an_interruption_ends_the_tool_and_tidies_up() {
+fn interrupt_ends_the_tool_and_removes_temporary_files() {
     let test_env = RunTestEnv::with_commands("read_only: false\n", &[("nap", "", "sh nap.sh")]);
     test_env.write("skills/demo/nap.sh", "echo > started; mkdir .claude; sleep 30");
     test_env.approve("demo");

@@ -31,7 +31,7 @@ fn approve(sandbox: &Sandbox, skill: &str) {
     assert_eq!(run.code, 0, "{run}");
 }
 
-/// The stable name of a failure, out of the only document on standard output.
+/// The error code in the only JSON document on standard output.
 fn code(run: &Transcript) -> String {
     let envelope = run.json();
     assert_eq!(envelope["success"], false, "{run}");
@@ -40,7 +40,7 @@ fn code(run: &Transcript) -> String {
 }
 
 #[test]
-fn every_failure_is_one_document_with_a_name() {
+fn every_failure_is_one_json_document_with_a_code() {
     let sandbox = greet();
     sandbox.write("broken/SKILL.md", "---\nname: [\n---\n");
     sandbox.write(
@@ -62,7 +62,7 @@ fn every_failure_is_one_document_with_a_name() {
         (&["broken"], 1, "skill-invalid"),
         (&["greet", "--param", "who=Ada"], 3, "not-approved"),
     ] {
-        // Before the words that are for a script.
+        // Options come before the arguments of the script.
         let words: Vec<&str> = ["run", "--json"].iter().chain(words).copied().collect();
         let run = sandbox.run(&words);
         assert_eq!((run.code, code(&run).as_str()), (exit, name), "{words:?}: {run}");
@@ -97,7 +97,7 @@ fn failed_run_lists_denials() {
     assert_eq!(run.code, 127, "{run}");
     let secret = "the sandbox denied reading /etc/shadow, which is a secret; only if you trust";
     assert!(run.stderr.contains(secret) && !run.stderr.contains("to allow it:"), "{run}");
-    // A run that works is left alone.
+    // A successful run is not changed.
     let sandbox = script("#!/bin/sh\nread line < /etc/shadow || echo fine\n");
     approve(&sandbox, "keeper");
     let run = sandbox.run(&["run", "keeper/scripts/keep.sh"]);
@@ -106,7 +106,7 @@ fn failed_run_lists_denials() {
 }
 
 #[test]
-fn a_recording_is_asked_about_each_time() {
+fn recording_always_needs_approval() {
     let sandbox = greet();
     approve(&sandbox, "greet");
     let run = sandbox.run(&["run", "greet", "--param", "who=Ada", "--record", "--json"]);

@@ -36,7 +36,7 @@ fn says_hello(test_env: &RunTestEnv) {
     test_env.commands("demo", "read_only: true\n", &[("hello", "", "echo hello")]);
 }
 
-/// A skill of scripts, in the base format.
+/// Writes a skill with scripts in the base format.
 fn prose(test_env: &RunTestEnv) {
     let text = "---\nname: tools\ndescription: Works on files. Use when asked to.\nmetadata:\n  \
                 version: \"1.0.0\"\n---\n\nRun it.\n";
@@ -109,7 +109,7 @@ fn the_text_of_a_downloaded_skill_is_shown_with_a_warning() {
 }
 
 #[test]
-fn a_skill_installed_from_a_folder_of_the_user_is_the_users() {
+fn skill_installed_from_a_local_folder_is_not_a_download() {
     let test_env = RunTestEnv::new();
     prose(&test_env);
     let from = test_env.skill("tools");

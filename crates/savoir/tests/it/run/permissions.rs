@@ -83,7 +83,7 @@ fn files_to_read_and_files_to_write() {
             "open(__import__('sys').argv[0] + '.new', 'w')",
         ],
     );
-    // Folders on the way are there, but they are not those of the host.
+    // Parent folders exist in the sandbox, but they are not the host's folders.
     try_out(&test_env, &["open('out/above.txt', 'w')", "open('new.txt', 'w')"]);
     for place in ["work/out/above.txt", "work/new.txt"] {
         assert!(!test_env.path(place).exists(), "{place}");
@@ -111,13 +111,13 @@ fn protected_files_are_never_written() {
     tried.push("os.unlink('.git/config')".to_owned());
     tried.push("os.symlink('/tmp', '.git/hooks/link')".to_owned());
     let results = try_out(&test_env, &tried.iter().map(String::as_str).collect::<Vec<_>>());
-    // What is not there can be made, and is put aside at the end.
+    // Missing protected files can be created, but are moved aside at the end.
     let is_new =
         |tried: &str| [".mcp.json", ".envrc", "savoir.lock"].iter().any(|n| tried.contains(n));
     for (expression, result) in tried.iter().zip(&results) {
         assert_eq!(result.is_string(), !is_new(expression), "{expression} gave {result}");
     }
-    // The rest of the folder is its own.
+    // All other names in the folder can be written.
     let results =
         try_out(&test_env, &["open('readme.txt', 'w').write('x')", "os.makedirs('src/deep')"]);
     assert_eq!(results, [json!(1), Value::Null]);
@@ -139,7 +139,7 @@ fn protected_files_are_never_written() {
 
 #[test]
 fn protected_files_are_never_created() {
-    // Neither in a folder that is not a repository yet, nor through a parent folder.
+    // The same for a folder that is not a repository yet, and through a parent folder.
     let test_env = RunTestEnv::with_probe(&["filesystem:write:./**"]);
     let approved =
         test_env.savoir(&["approve", &test_env.skill("probe"), "--yes", "--allow-write", "~"]);
@@ -170,7 +170,7 @@ fn protected_files_are_never_created() {
     for name in [".git", "autostart", ".local/bin", ".bashrc", "deep/down/.git", "CLAUDE.md"] {
         assert!(aside.contains(&format!("/{name}: now ")), "{name}: {aside}");
     }
-    // What was granted is the real home.
+    // The granted folder is the user's real home.
     let fine = try_out(
         &test_env,
         &[
@@ -192,7 +192,7 @@ fn protected_files_are_never_created() {
 #[test]
 fn protected_paths_may_be_links_or_files() {
     let test_env = RunTestEnv::with_probe(&["filesystem:write:./**"]);
-    // As in a worktree.
+    // A `.git` file, as in a worktree.
     test_env.write("work/.git", "gitdir: ../elsewhere\n");
     let tried = [
         "os.unlink('.git')",
@@ -205,7 +205,7 @@ fn protected_paths_may_be_links_or_files() {
         assert!(refused, "{expression} gave {result}");
     }
     assert_eq!(test_env.sandbox.read("work/.git"), "gitdir: ../elsewhere\n");
-    // A link can be replaced, and leads where it led at the end.
+    // A link can be replaced, but its original target is restored at the end.
     test_env.write("elsewhere/envrc", "mine");
     let link = test_env.path("work/.envrc");
     symlink(test_env.path("elsewhere/envrc"), &link).expect("a link");
@@ -235,7 +235,7 @@ fn programs_by_name() {
         assert!(is_refused(result), "{results:?}");
     }
     assert_ne!(results[5], 0);
-    // A program inside the skill is not allowed either.
+    // A program inside the skill's writable folders cannot be executed either.
     let written = "open('/tmp/x', 'w').write('#!/usr/bin/git\\n') and os.chmod('/tmp/x', 0o755)";
     let results = try_out(&test_env, &[written, "subprocess.run(['/tmp/x'])"]);
     assert!(is_refused(&results[1]), "{results:?}");
@@ -270,7 +270,7 @@ fn variables_by_name() {
             allowed.contains(&name.as_str()) || ["LC_NUMERIC", "LC_CTYPE"].contains(&&**name);
         assert!(fine, "{name} = {}", found[name]);
     }
-    // A skill of gibb.eri.sh gets none of them either.
+    // A gibb.eri.sh skill gets none of these variables either.
     test_env.commands("demo", "read_only: true\n", &[("show", "", "env")]);
     test_env.approve("demo");
     let output = test_env.run("demo/show", &[]).succeeds()["output"].to_string();
@@ -279,7 +279,7 @@ fn variables_by_name() {
 }
 
 #[test]
-fn no_network_has_no_socket() {
+fn run_without_network_cannot_create_sockets() {
     let test_env = RunTestEnv::with_probe(&["network:none"]);
     let server = Server::answering("never");
     assert_refused(
@@ -358,7 +358,7 @@ fn hosts_and_methods() {
         "{hosts}"
     );
 
-    // Writing is the other methods, with what they carry.
+    // Write permission covers the other methods and requests with a body.
     test_env.probe("probe", &[&format!("network:write:{}", server.url("/api"))], "");
     test_env.approve("probe");
     let code = format!(
@@ -392,7 +392,7 @@ fn user_grants_missing_permissions() {
     ];
     let run = test_env.run_agreed("probe", &more);
     assert_eq!(run.succeeds()["parsed"]["result"], json!(["outside", 1, "given", 0]));
-    // Additional grants stay until the skill is approved without them.
+    // Extra grants are kept until the approval is revoked.
     let skill = test_env.skill("probe");
     let kept = test_env.savoir(&["approve", &skill, "--yes", "--allow-env", "EXTRA"]);
     assert_eq!(kept.code, 0, "{kept}");

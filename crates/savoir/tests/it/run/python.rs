@@ -48,7 +48,7 @@ fn every_python_tool_result_is_an_envelope() {
 }
 
 #[test]
-fn lines_that_look_like_answers() {
+fn printed_lines_are_not_parsed_as_responses() {
     let test_env = RunTestEnv::with_probe(&[]);
     let forged = r#"
 import os, sys
@@ -127,9 +127,9 @@ fn missing_requirements_are_reported() {
     run.assert_error_contains(&["the skill needs Python >=99", "install a Python that fits"]);
 }
 
-/// A tool of GAIA has a minute; here the clock is shorter, so the engine is asked directly.
+/// A GAIA tool may run for a minute; to shorten the test, it calls the engine with a shorter limit.
 #[test]
-fn a_tool_that_never_returns() {
+fn endless_tool_ends_at_the_time_limit() {
     let test_env = RunTestEnv::new();
     test_env.probe("probe", &[], "");
     let folder = Folder::open(&test_env.path("skills/probe")).expect("a folder");

@@ -2,7 +2,7 @@
 
 use super::RunTestEnv;
 
-/// Leaves a file in a new folder, with a program of the system.
+/// Writes a file into a new folder, with a program of the system.
 const MAKES: &str = "set -e\nmkdir -p out\nsort notes.txt > out/sorted.txt\n";
 
 fn follow(test_env: &RunTestEnv, printed: &str) {
@@ -37,7 +37,7 @@ fn flags_of_gibberish() {
         assert!(text.contains("read_only: false"), "{text}");
         test_env.approve("demo");
         if !in_repository {
-            // Outside a repository this dialect grants no writing.
+            // Outside of a repository, this dialect grants no write access.
             let again = test_env.savoir(&["run", &test_env.skill("demo/make")]);
             assert_ne!(again.code, 0, "{again}");
             let printed = test_env.savoir(&["run", &test_env.skill("demo/make"), "--record"]);
@@ -109,7 +109,7 @@ fn a_commit_is_recorded() {
 }
 
 #[test]
-fn a_recording_keeps_stored_secrets_to_itself() {
+fn recording_does_not_show_stored_secrets() {
     let test_env = RunTestEnv::new();
     test_env.probe("probe", &["env:read:ACME_TOKEN"], "");
     let mut set = test_env.command(&["secret", "set", "ACME_TOKEN"]);
@@ -134,7 +134,7 @@ fn a_recording_keeps_stored_secrets_to_itself() {
 fn a_single_file_is_recorded_by_its_name() {
     for (script, expected) in [
         ("set -e\necho x > report.txt\n", "./report.txt"),
-        // A file that is replaced needs its folder.
+        // Replacing a file needs write access to its folder.
         ("set -e\necho x > new.txt\nmv new.txt report.txt\n", "./**"),
     ] {
         let test_env = RunTestEnv::new();

@@ -7,7 +7,7 @@ use super::{RunTestEnv, find_containing, python_attempts, server::Server};
 const SECRET: &str = "s3cr3t-8c1d5e0b77";
 
 #[test]
-fn a_run_is_known_afterwards() {
+fn runs_are_recorded() {
     let server = Server::answering("answer");
     let test_env = RunTestEnv::new();
     let network = format!("network:read:{}", server.url(""));
@@ -75,7 +75,7 @@ fn a_run_is_known_afterwards() {
     assert_eq!(hosts[1]["host"], "example.com");
     assert_eq!(hosts[1]["verdict"]["refused"]["reason"], "host-not-granted");
 
-    // By the beginning of its identifier, for people and programs.
+    // A record can be shown by the beginning of its id.
     let id = done["id"].as_str().expect("an identifier");
     let shown = test_env.savoir(&["runs", "show", id]);
     assert_eq!(shown.code, 0, "{shown}");
@@ -92,10 +92,10 @@ fn a_run_is_known_afterwards() {
 }
 
 #[test]
-fn secrets_stay_where_they_are() {
+fn records_contain_no_secrets() {
     let mut test_env = RunTestEnv::new();
     test_env.set("API_TOKEN", SECRET);
-    // Without a network it cannot leave, so the tool sees it.
+    // Without network access, the tool sees the value.
     test_env.probe("probe", &["env:read:API_TOKEN", "filesystem:write:./out/**"], "");
     test_env.approve("probe");
     let seen = "import os\nresult = [len(os.environ['API_TOKEN']), os.environ['API_TOKEN']]";
@@ -114,7 +114,7 @@ fn secrets_stay_where_they_are() {
     assert!(test_env.path("work/out").join(SECRET).exists());
     assert_eq!(find_containing(&test_env.path(".savoir"), SECRET), None);
 
-    // A module that prints it while it is loaded.
+    // A module that prints the secret while it is loaded.
     let loud =
         format!("{}\nimport os\nraise RuntimeError(os.environ['API_TOKEN'])\n", super::PROBE);
     test_env.gaia("probe", &["env:read:API_TOKEN"], "", &loud);
@@ -123,7 +123,7 @@ fn secrets_stay_where_they_are() {
     run.fails(1, "module-not-loaded");
     assert!(!run.0.to_string().contains(SECRET), "{}", run.0);
 
-    // With a network, there is only a placeholder.
+    // With network access, the tool sees only a placeholder.
     let server = Server::answering("ok");
     let network = format!("network:read:{}", server.url(""));
     test_env.probe("probe", &["env:read:API_TOKEN", &network], "");
@@ -139,7 +139,7 @@ fn secrets_stay_where_they_are() {
     assert_ne!(result[0], SECRET);
     assert_eq!(server.seen()[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
 
-    // A value that the user adds is recorded only by name.
+    // For a variable that the user grants, the record contains only the name.
     let skill = test_env.skill("probe");
     let kept = test_env.savoir(&["approve", &skill, "--yes", "--allow-env", "API_TOKEN"]);
     assert_eq!(kept.code, 0, "{kept}");

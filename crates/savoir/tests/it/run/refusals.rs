@@ -24,11 +24,11 @@ fn unenforceable_permissions_are_rejected() {
         ("env:read:LD_PRELOAD", "remove it from the skill"),
         ("env:read:PYTHONPATH", "remove it from the skill"),
         ("network:read:ftp://example.com", "name a host"),
-        ("network:read:example.com..", "savoir check"),
-        ("network:read:evil.com\0.example.com", "savoir check"),
+        ("network:read:example.com..", "write a host"),
+        ("network:read:evil.com\0.example.com", "remove it"),
         ("network:read:2130706433", "name a host"),
-        ("network:read:exa mple.com", "savoir check"),
-        ("filesystem:read:../up/**", "savoir check"),
+        ("network:read:exa mple.com", "write a host"),
+        ("filesystem:read:../up/**", "name the directory itself"),
     ]
     .into_iter()
     .enumerate()
@@ -40,7 +40,7 @@ fn unenforceable_permissions_are_rejected() {
         let shown = permission.split('\0').next().unwrap_or_default();
         let shown = shown.strip_suffix("all/**").unwrap_or(shown);
         run.assert_error_contains(&[shown]);
-        // Nothing ran, and the records say why.
+        // Nothing ran, and the records contain the reason.
         let records = test_env.records();
         assert_eq!(records.len(), (number + 1).min(20), "{permission}");
         let record = &records[0];
@@ -101,7 +101,7 @@ fn a_grant_that_is_a_link() {
 }
 
 #[test]
-fn requirements_that_are_something_else() {
+fn python_requirements_with_options_or_urls_are_rejected() {
     let test_env = RunTestEnv::new();
     for requirement in [
         "--index-url=https://evil.example/simple",
@@ -140,16 +140,16 @@ fn running_without_consent_is_refused() {
     run.assert_error_contains(&["it has not been approved yet", "savoir approve ", "--approve "]);
     test_env.approve("probe");
     test_env.run("probe", &CODE).succeeds();
-    // An untrusted skill asks each time, whatever was approved.
+    // An untrusted skill asks before every run, despite the approval.
     let run = test_env.run("probe", &[&CODE[..], &["--untrusted"]].concat());
     run.fails(3, "not-approved");
     run.assert_error_contains(&["it is untrusted"]);
-    // A change of any file takes the approval away.
+    // Changing any file invalidates the approval.
     test_env.write("skills/probe/extra.py", "x = 1\n");
     let run = test_env.run("probe", &CODE);
     run.fails(3, "not-approved");
     run.assert_error_contains(&["a file of the skill changed"]);
-    // So does an addition on the command line, and a bad one is refused for good.
+    // Extra grants on the command line need a new approval, and an invalid one is rejected.
     test_env.approve("probe");
     test_env.run("probe", &[&CODE[..], &["--allow-env", "X"]].concat()).fails(3, "not-approved");
     for bad in

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{RunTestEnv, python_attempts, server::Server};
 
-/// A skill of the base format with one script in Python, which prints what attempts came to.
+/// Creates a skill with a Python script that prints the results of attempts, and runs it.
 fn test_env(tried: &[&str], options: &[&str]) -> (RunTestEnv, Vec<Value>) {
     let test_env = prepared(tried, options);
     let results = run(&test_env, &[]);
@@ -122,7 +122,7 @@ fn protected_names_are_removed_however_they_are_created() {
         "os.makedirs('.husky') or open('.husky/pre-commit', 'w').write('evil')",
         "open('mise.toml', 'w').write('[hooks]')",
         "os.makedirs('.github/workflows') or open('.github/workflows/x.yml', 'w').write('on: push')",
-        // A process that outlives the program, and tries again and again.
+        // A process that outlives the program, and tries repeatedly.
         "os.fork() or (os.setsid(), [(os.path.isdir('.git') or os.mkdir('.git')) for _ in iter(int, 1)])",
     ] {
         let (test_env, results) = test_env(&[plant], &["--allow-write", "."]);
@@ -142,7 +142,7 @@ fn protected_names_are_removed_however_they_are_created() {
 }
 
 #[test]
-fn the_folder_of_something_obeyed_is_not_replaced() {
+fn folder_of_a_protected_file_cannot_be_replaced() {
     let tried = ["os.rename('.github', 'x')", "os.symlink('sub', '.github')"];
     let test_env = prepared(&tried, &["--allow-write", "."]);
     test_env.write("work/.github/dependabot.yml", "mine");
@@ -151,7 +151,7 @@ fn the_folder_of_something_obeyed_is_not_replaced() {
 }
 
 #[test]
-fn a_link_that_is_obeyed_leads_where_it_led() {
+fn protected_link_keeps_its_target() {
     let test_env = prepared(
         &["os.unlink('CLAUDE.md') or open('CLAUDE.md', 'w').write('evil')"],
         &["--allow-write", "."],
@@ -184,7 +184,7 @@ fn system_folders_contain_no_user_data() {
     ];
     let (_, results) = test_env(&tried, &["--allow-write", "."]);
     all_fail(&tried, &results);
-    // Programs that change the user have no effect.
+    // Setuid programs have no effect.
     let programs = "[subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL).returncode \
          for words in (['su', '-c', 'id'], ['mount', '-t', 'tmpfs', 'x', '/tmp'], \
          ['unshare', '-Ur', 'true']) if __import__('shutil').which(words[0])]";
@@ -243,7 +243,7 @@ fn hints_are_safe_to_paste() {
     let run = test_env.savoir(&["run", &test_env.skill("tools/scripts/a.sh")]);
     assert!(run.stderr.contains("$(touch evil).txt'"), "a quoted word: {run}");
     let forged = test_env.savoir(&["run", &test_env.skill("tools/scripts/b.sh")]);
-    // The output of the tool comes first.
+    // The output of the tool is printed before our messages.
     let said = forged.stderr.split("error: ").nth(1).unwrap_or_default();
     assert!(!said.lines().any(|line| line.starts_with("hint: forged")), "{forged}");
     let hints = run.stderr.split("error: ").nth(1).unwrap_or_default();
@@ -270,7 +270,7 @@ fn stored_secrets_are_not_files_that_can_be_granted() {
     assert_eq!(test_env.savoir(&around).code, 0);
     let results = run(&test_env, &[&file.to_string_lossy()]);
     all_fail(&["reading the file in a granted folder"], &results);
-    // Nor by its name.
+    // Granting the file by name does not work either.
     let named = ["approve", &skill, "--yes", "--allow-read", &file.to_string_lossy()];
     let _ = test_env.savoir(&named);
     let script = test_env.skill("tools/scripts/a.py");
@@ -280,7 +280,7 @@ fn stored_secrets_are_not_files_that_can_be_granted() {
     assert!(!refused.stdout.contains("acme-secret-value"), "{refused}");
 }
 
-/// Whatever moment it is: the first process of the sandbox tidies up.
+/// The first process of the sandbox cleans up, whenever the supervisor is killed.
 #[test]
 fn two_hundred_kills_leave_nothing() {
     const THREADS: u64 = 4;
@@ -308,7 +308,7 @@ fn kill_again_and_again(thread: u64, times: u64) {
             .command(&["run", &format!("{skill}/scripts/a.sh")])
             .spawn()
             .expect("it starts");
-        // From before the sandbox is built until long after the program has started.
+        // The delays range from before the sandbox is built until after the program has started.
         std::thread::sleep(Duration::from_millis((number * 37 + thread * 11) % 900));
         run.kill().expect("it is killed");
         run.wait().expect("it ends");
@@ -318,7 +318,7 @@ fn kill_again_and_again(thread: u64, times: u64) {
             assert!(killed.elapsed() < Duration::from_secs(10), "{number}: {:?}", names(&work));
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Nobody makes anything any more.
+        // After the kill, no new files appear.
         std::thread::sleep(Duration::from_millis(30));
         assert!(!names(&work).iter().any(is_kept), "{number}: {:?}", names(&work));
     }
@@ -329,7 +329,7 @@ fn kill_again_and_again(thread: u64, times: u64) {
     }
 }
 
-/// A process that was started with a word that has this in it.
+/// The command line of a process that contains this text.
 fn process_with(part: &str) -> Option<String> {
     let entries = fs::read_dir("/proc").expect("processes").flatten();
     let mut words = entries.filter_map(|entry| {

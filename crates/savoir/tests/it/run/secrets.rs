@@ -10,12 +10,12 @@ use super::{RunTestEnv, Transcript, find_containing, server::Server};
 const NAME: &str = "ACME_WORD";
 const VALUE: &str = "open-sesame-4711";
 
-/// Runs a command with something on its standard input.
+/// Runs a command with input on standard input.
 fn with_input(test_env: &RunTestEnv, arguments: &[&str], input: &str) -> Transcript {
     let mut command = test_env.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("savoir runs");
-    // It may have refused already.
+    // The command may have failed before it reads.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("an end");
     Transcript {
@@ -36,7 +36,7 @@ fn needs() -> String {
     format!("requirements:\n  env_vars: [{NAME}]\n")
 }
 
-/// How long the value is that a tool sees; null if it sees none.
+/// The length of the value that a tool sees; 0 if it sees none.
 fn seen(test_env: &RunTestEnv, skill: &str) -> serde_json::Value {
     let code = format!("code=import os\nresult = len(os.environ.get('{NAME}', ''))");
     let run = test_env.run(skill, &["--param", &code]);
@@ -94,7 +94,7 @@ fn a_secret_of_one_skill_is_not_given_to_another_of_the_same_name() {
 }
 
 #[test]
-fn the_environment_counts_before_a_stored_secret() {
+fn environment_variable_overrides_a_stored_secret() {
     let mut test_env = RunTestEnv::with_probe(&[&format!("env:read:{NAME}")]);
     store(&test_env, &[]);
     test_env.set(NAME, "four");
@@ -168,7 +168,7 @@ fn a_variable_that_is_set_and_not_granted_is_named_with_the_grant() {
     assert!(run.stderr.contains(&grant), "{run}");
     let run = test_env.savoir(&["approve", &target, "--allow-env", "ACME_API_TOKEN", "--yes"]);
     assert_eq!(run.code, 0, "{run}");
-    // The user chose to show it.
+    // The user chose to show the value with `--allow-env`.
     let value = test_env.execute("import os\nresult = os.environ['ACME_API_TOKEN']");
     assert_eq!(value, "abc-123-def");
 }

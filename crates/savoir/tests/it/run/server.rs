@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-/// A request as it arrived.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) line: String,
@@ -51,7 +51,7 @@ impl Server {
             for stream in listener.incoming().flatten() {
                 if let Some(request) = read(&stream) {
                     noted.lock().expect("a list").push(request);
-                    // Whoever asked may be gone.
+                    // Ignored, because the client may have disconnected.
                     let _ = (&stream).write_all(response.as_bytes());
                 }
             }

@@ -38,7 +38,7 @@ fn a_key_interrupts_the_program_and_not_savoir() {
 }
 
 #[test]
-fn three_keys_stop_a_program_that_does_not_listen() {
+fn three_interrupts_kill_a_program_that_ignores_them() {
     let script = "trap '' INT TERM\necho ready\nwhile :; do sleep 0.1; done\n";
     let Some(run) = run(script, &[("ready", "\u{3}\u{3}\u{3}")]) else { return };
     assert_eq!(run.code, 130, "{run}");

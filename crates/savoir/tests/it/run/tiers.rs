@@ -19,7 +19,7 @@ use super::{RunTestEnv, python_attempts};
 const PUBLIC: &str = ".config/savoir/keys/ada.pub";
 
 impl RunTestEnv {
-    /// With a key of Ada that is not trusted yet.
+    /// Creates an environment with a key of Ada that is not trusted yet.
     fn with_key() -> Self {
         let test_env = Self::new();
         test_env.run_ok(&["keys", "new", "ada"]);
@@ -47,7 +47,7 @@ impl RunTestEnv {
         self.run_ok(&["sign", &self.skill(skill)]);
     }
 
-    /// A skill of GAIA that executes code, claims a tier, and is signed.
+    /// Writes a signed GAIA skill that executes code and claims a tier.
     fn add_signed_skill(&self, tier: &str, permissions: &[&str]) {
         self.probe("probe", permissions, "");
         let file = "skills/probe/SKILL.md";
@@ -59,7 +59,7 @@ impl RunTestEnv {
         self.sign("probe");
     }
 
-    /// A skill that is what its key says, signed by a trusted one.
+    /// Creates an environment with a skill that is signed with a trusted key of this role.
     fn with_trusted_signature(role: &str, permissions: &[&str]) -> Self {
         let test_env = Self::with_key();
         test_env.trust(role);
@@ -107,7 +107,7 @@ fn a_verified_skill_runs_without_a_question_and_within_its_permissions() {
     assert!(record["policy"]["limits"].is_object(), "{record}");
 }
 
-/// Each enforceable row of the table, for a skill signed by a publisher.
+/// Tests each row of the table that can be enforced, for a skill signed by a publisher.
 #[test]
 fn community_skill_needs_approval_for_changes() {
     for (permission, asks) in [
@@ -148,7 +148,7 @@ fn community_skill_needs_approval_for_changes() {
 }
 
 #[test]
-fn every_file_is_for_skills_that_someone_vouches_for() {
+fn access_to_every_file_needs_a_signed_skill() {
     let test_env = RunTestEnv::with_trusted_signature("publisher", &["filesystem:read"]);
     let file = test_env.write("home/notes.txt", "mine");
     let code = format!("result = open('{}').read()", file.display());
@@ -170,7 +170,7 @@ fn default_access_needs_approval() {
     run.fails(3, "not-approved");
     run.assert_error_contains(&["its tier is community, which asks about env:read:GIVEN_KEY"]);
 
-    // A dialect that has no word for tiers, and lets tools run programs without one for that.
+    // The dialect has no field for the tier, and allows programs without a permission.
     test_env.commands("demo", "read_only: true\n", &[("hello", "", "echo hello")]);
     test_env.sign("demo");
     let run = test_env.run("demo", &[]);
@@ -205,7 +205,7 @@ fn a_script_of_a_signed_skill_runs() {
 }
 
 #[test]
-fn a_claim_is_worth_no_more_than_its_signature() {
+fn claimed_tier_is_limited_by_the_signature() {
     let test_env = RunTestEnv::with_key();
     test_env.add_signed_skill("verified", &[]);
     let run = test_env.run_probe();
@@ -217,7 +217,7 @@ fn a_claim_is_worth_no_more_than_its_signature() {
     let key = test_env.key_id();
     assert!(shown.stdout.contains("tier experimental"), "{shown}");
     assert!(shown.stdout.contains(&format!("by the key {key}, which is not trusted")), "{shown}");
-    // And a signature is worth no more than the claim.
+    // The effective tier is never higher than the claimed one.
     test_env.trust("amd");
     test_env.add_signed_skill("experimental", &[]);
     test_env.run_probe().fails(3, "not-approved");
@@ -250,7 +250,7 @@ fn modified_signed_skill_is_rejected() {
         (&record["decision"]["verdict"], &record["success"]),
         (&json!("refused"), &json!(false))
     );
-    // Nobody can agree to it, be it once or always.
+    // The user cannot approve it, neither once nor always.
     let skill = test_env.skill("probe");
     let approved = test_env.savoir(&["approve", &skill, "--yes"]);
     assert_eq!(approved.code, 3, "{approved}");
@@ -259,11 +259,11 @@ fn modified_signed_skill_is_rejected() {
     test_env.write("skills/probe/tools.py", &signed);
     test_env.write("skills/probe/more.py", "");
     test_env.run_probe().fails(3, "file_additional");
-    // Without trust in its key, a signature that does not match says nothing: the skill is unsigned.
+    // If the key is not trusted, an invalid signature is ignored, and the skill counts as unsigned.
     test_env.run_ok(&["keys", "distrust", &test_env.key_id()]);
     test_env.run_probe().fails(3, "not-approved");
     fs::remove_file(test_env.path("skills/probe/more.py")).expect("a file");
-    // A stored approval ends with the signature.
+    // Signing the skill again invalidates the stored approval.
     test_env.approve("probe");
     test_env.run_probe().succeeds();
     test_env.run_ok(&["keys", "revoke", &test_env.key_id(), "--reason", "the laptop was stolen"]);
@@ -280,7 +280,7 @@ fn a_signature_does_not_pass_to_another_version_or_skill() {
     let record = test_env.sandbox.read("skills/probe/signature.json");
     test_env.write("skills/probe/SKILL.md", text.replace("version: 1.0.0", "version: 1.1.0"));
     test_env.run_probe().fails(3, "signature_skill_version");
-    // One that was signed again, with the record of the version before.
+    // The skill was signed again, but has the signature of the previous version.
     test_env.sign("probe");
     test_env.run_probe().succeeds();
     test_env.write("skills/probe/signature.json", record);
@@ -359,7 +359,8 @@ fn unreadable_trust_list_is_an_error() {
     test_env.run_probe().fails(2, "trust_store");
 }
 
-/// What takes its time between the answer and the start is tried with the engine itself.
+/// A change between the approval and the start cannot be timed with the program, so the engine is
+/// called directly.
 #[test]
 fn skill_changed_before_the_start_does_not_run() {
     let test_env = RunTestEnv::with_trusted_signature("amd", &["filesystem:write:./out/**"]);

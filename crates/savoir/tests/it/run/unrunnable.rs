@@ -3,7 +3,7 @@
 use super::RunTestEnv;
 
 #[test]
-fn domains_that_no_run_can_have_are_refused_everywhere() {
+fn unenforceable_domains_are_refused_by_every_command() {
     for (permission, reason) in [
         ("desktop:control", "screen, keyboard and pointer cannot be shared in part"),
         ("mcp:connect:files", "a tool in the sandbox has no MCP client"),

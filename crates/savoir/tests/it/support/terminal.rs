@@ -13,7 +13,7 @@ use rustix::{
 
 use super::Transcript;
 
-/// What is typed as soon as something is shown.
+/// A text to wait for, and the input to type then.
 pub(crate) type Step<'a> = (&'a str, &'a str);
 
 /// A command in a new session that reads and writes only its terminal.
@@ -32,14 +32,15 @@ pub(crate) fn run_alone(command: &Command, steps: &[Step<'_>]) -> Transcript {
     run_with(alone, steps, Output::Terminal)
 }
 
-/// Where standard output goes.
+/// The target of standard output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
     Terminal,
     Pipe,
 }
 
-/// Runs a command whose standard input and error are a terminal. What is shown there is `stderr`.
+/// Runs a command whose standard input and error are a terminal. The terminal's content is in
+/// `stderr`.
 pub(crate) fn run(command: Command, typed: &str) -> Transcript {
     run_with(command, &[("", typed)], Output::Pipe)
 }
@@ -62,7 +63,8 @@ fn run_with(mut command: Command, mut steps: &[Step<'_>], output: Output) -> Tra
     };
     command.stdin(Stdio::from(end())).stderr(Stdio::from(end())).stdout(stdout);
     let mut child = command.spawn().expect("savoir runs");
-    // The command owns the other end, which must be closed for reading to end.
+    // The command has a copy of the other end, which must be closed, because reading would never
+    // end otherwise.
     drop(command);
     let mut ours = File::from(ours);
     let mut type_next = |ours: &mut File, shown: &str| {

@@ -53,17 +53,17 @@ fn parse_grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
     }
 }
 
-/// A token that is wanted for a program that publishes, or reads a private registry.
+/// A new token for a program that publishes skills, or reads a private registry.
 #[derive(Debug, ToSchema)]
 struct WantedRegistryToken {
-    /// What it is for.
+    /// The purpose of the token.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
     /// `read`, `publish`, `yank`, `owner`; also as `registry:publish` or `registry:publish:acme`.
     #[schema(value_type = Vec<String>, min_items = 1, max_items = 50)]
     scopes: Vec<Grant>,
-    /// The only namespace in which it is good, or the only skill as `_/name`; everywhere if nothing
-    /// is said.
+    /// The only namespace in which the token is valid, or the only skill, as `_/name`. Default:
+    /// everywhere.
     #[schema(value_type = Option<String>)]
     #[expect(dead_code, reason = "it is in the scopes, and described for the OpenAPI document")]
     namespace: Option<OwnerScope>,
@@ -123,8 +123,8 @@ fn scopes(members: &mut Members, place: Option<&OwnerScope>) -> Vec<Grant> {
 struct RegistryToken {
     id: String,
     name: String,
-    /// What it is good for: `publish` if it is so in one place or everywhere, else
-    /// `registry:publish:acme`; rights beyond the registry as they are.
+    /// The rights, such as `publish` if all are limited to `namespace` or none is limited;
+    /// otherwise `registry:publish:acme`. Rights outside of the registry are unchanged.
     scopes: Vec<String>,
     /// The only namespace or skill in which it is valid.
     namespace: Option<String>,
@@ -214,7 +214,7 @@ async fn whoami(
     Ok(respond(StatusCode::OK, &who))
 }
 
-/// Fails for a program: some things are for a person who logged in, whatever the scopes of a token.
+/// Fails for API tokens: some actions are only for logged-in users, whatever the scopes of a token.
 pub(super) fn check_logged_in(registry_caller: &RegistryCaller) -> RegistryResult<()> {
     match registry_caller.caller.token {
         None => Ok(()),

@@ -1,8 +1,8 @@
 //! Routes that return the archives of versions.
 //!
 //! Small archives are read whole, checked against their digest, and cached. Large archives are
-//! streamed in chunks. The last chunk is sent only if the digest of all chunks is right, so a
-//! client that gets all bytes gets the right ones.
+//! streamed in chunks. The last chunk is sent only if the digest of the whole archive is correct,
+//! so a client never receives a complete archive with wrong content.
 
 use std::{io, ops::Range, time::Duration};
 
@@ -177,8 +177,8 @@ impl ArtefactBody<'_> {
         let length = (range.end - range.start).to_string();
         insert(response.headers_mut(), header::CONTENT_LENGTH, &length);
         if !all {
-            let told = format!("bytes {}-{}/{}", range.start, range.end - 1, self.size);
-            insert(response.headers_mut(), header::CONTENT_RANGE, &told);
+            let content_range = format!("bytes {}-{}/{}", range.start, range.end - 1, self.size);
+            insert(response.headers_mut(), header::CONTENT_RANGE, &content_range);
         }
         Ok(response)
     }
@@ -267,7 +267,8 @@ impl ArchiveStream {
         hex(&self.digest.take().unwrap_or_default().finalize()) == self.sha256
     }
 
-    /// Aborts the connection, so that the client does not take a part for the whole.
+    /// Aborts the connection, so that the client does not mistake an incomplete archive for a
+    /// complete one.
     fn broken(&self, why: impl std::fmt::Display) -> io::Error {
         tracing::error!(blob = self.sha256, %why, "an archive cannot be sent; restore it from a backup");
         io::Error::other("the archive cannot be read")

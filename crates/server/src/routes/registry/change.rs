@@ -89,10 +89,10 @@ impl Shape for Withdraw {
 /// A signature for a version that was published.
 #[derive(Debug, ToSchema)]
 struct Countersign {
-    /// For whom the key signs: `publisher` or `auditor`.
+    /// The role of the signer: `publisher` or `auditor`.
     #[schema(value_type = String)]
     signer: Signer,
-    /// The record, as it would be in `signature.json`.
+    /// The record, in the format of `signature.json`.
     #[schema(value_type = Object)]
     record: Value,
 }
@@ -118,7 +118,7 @@ struct YankState {
     name: String,
     version: String,
     yanked: bool,
-    /// Why it is blocked by an administrator or a scan.
+    /// The reason, if an administrator or a scan blocks the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked: Option<String>,
 }
@@ -127,22 +127,22 @@ struct YankState {
 #[derive(Debug, Serialize, ToSchema)]
 struct Deprecated {
     name: String,
-    /// None means all.
+    /// The version; none means all versions.
     version: Option<String>,
     message: Option<String>,
 }
 
-/// A version that was taken away.
+/// A withdrawn version.
 #[derive(Debug, Serialize, ToSchema)]
 struct GoneVersion {
     name: String,
     version: String,
     withdrawn: bool,
-    /// Other versions with the same content, as `name@version`, which everybody is still given.
+    /// Other versions with the same content, as `name@version`, which are still available.
     same_content: Vec<String>,
 }
 
-/// A version that was signed.
+/// A signed version.
 #[derive(Debug, Serialize, ToSchema)]
 struct Signed {
     name: String,
@@ -150,7 +150,7 @@ struct Signed {
     /// `publisher` or `auditor`.
     signer: &'static str,
     key_id: String,
-    /// How far the registry trusts it now.
+    /// The tier of the version after this signature.
     security_tier: &'static str,
 }
 
@@ -166,9 +166,9 @@ struct ListedSignature {
     /// `publisher` or `auditor`.
     signer: &'static str,
     key_id: String,
-    /// `active`; or `unknown` or `revoked`, which do not count.
+    /// `active`, `unknown` or `revoked`. Only active signatures count.
     state: &'static str,
-    /// The record, as it would be in `signature.json`.
+    /// The record, in the format of `signature.json`.
     #[schema(value_type = Object)]
     record: Value,
     added_at: String,
@@ -235,7 +235,7 @@ async fn deprecate(
     Ok(respond(StatusCode::OK, &Deprecated { name, version, message }))
 }
 
-/// Other versions with the content that an administrator took down; they may have to be taken down,
+/// Other versions with the content that an administrator withdrew; they may have to be withdrawn,
 /// too.
 pub(super) async fn same_content(
     app: &App,

@@ -35,17 +35,17 @@ pub(super) struct PublishForm {
     /// The archive: a zip with SKILL.md, or with one folder that has it.
     #[schema(value_type = String, format = Binary)]
     artifact: Vec<u8>,
-    /// The SKILL.md of the archive, once more.
+    /// A copy of the SKILL.md in the archive.
     skill: Option<String>,
-    /// The namespace; none for the default one, `anon` for prose.
+    /// The namespace. Default: the default namespace, or `anon` for prose.
     namespace: Option<String>,
     /// The name of a text without a SKILL.md.
     name: Option<String>,
     /// The version, if SKILL.md has none; it must not differ from the one in SKILL.md.
     version: Option<String>,
-    /// What changed.
+    /// The changes in this version.
     changelog: Option<String>,
-    /// The report of a scan, as JSON.
+    /// The report of the publisher's scan, as JSON.
     audit: Option<String>,
 }
 
@@ -88,7 +88,7 @@ refusals! {
     TooLarge "413" : "The request is too large."
     Unsupported "415" : "The content type is not supported."
     TooMany "429" : "Too many requests; `Retry-After` says how long to wait."
-    Unavailable "503" : "The database or the storage is unavailable. Nothing was changed."
+    Unavailable "503" : "The database or the storage is unavailable."
 }
 
 /// Declares a response that is not JSON: its name, its media type, and a description.

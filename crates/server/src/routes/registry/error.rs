@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::error::{ApiError, DISK_FULL_MESSAGE};
+use crate::error::{ApiError, DENIED_MESSAGE, DISK_FULL_MESSAGE};
 
-/// What is wrong.
+/// An error response.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryProblem)]
 pub(super) struct Problem {
@@ -25,14 +25,14 @@ pub(super) struct Problem {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryProblemDetail)]
 struct ProblemDetail {
-    /// A stable word.
+    /// The error code.
     code: String,
     /// The error and a hint.
     message: String,
-    /// A stable word that says it more exactly.
+    /// A more specific error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What was found, if a skill was checked: rule, file, line, message, fix.
+    /// The findings of the scan: rule, file, line, message, fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Value>,
 }
@@ -89,7 +89,7 @@ impl RegistryApiError {
     }
 
     fn unavailable() -> Self {
-        let message = "the registry cannot do this at the moment; nothing was changed, try again";
+        let message = "the registry cannot do this at the moment; try again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 }
@@ -102,6 +102,9 @@ impl From<StoreError> for RegistryApiError {
             }
             StoreError::Full { .. } => {
                 Self { message: DISK_FULL_MESSAGE.to_owned(), ..Self::failed(&error) }
+            }
+            StoreError::Denied { .. } => {
+                Self { message: DENIED_MESSAGE.to_owned(), ..Self::failed(&error) }
             }
             error => Self::failed(&error),
         }

@@ -110,8 +110,8 @@ impl Form {
         while let Some(field) = parts.next_field().await.map_err(|error| form_error(&error))? {
             let name = field.name().unwrap_or_default().to_owned();
             if PART_NAMES.contains(&name.as_str()) && !seen.insert(name.clone()) {
-                // Programs that read the first part and programs that read the last one would see
-                // two different packages.
+                // Otherwise, programs that read the first part and programs that read the last one
+                // would see different packages.
                 return Err(RegistryApiError::invalid(format!("the part `{name}` is there twice")));
             }
             match name.as_str() {

@@ -46,20 +46,22 @@ pub(super) fn router() -> OpenApiRouter<App> {
     auditors.mount(team_router())
 }
 
-/// A key that is to be registered.
+/// A key to register.
 #[derive(Debug, ToSchema)]
 struct WantedKey {
     /// Base64 of the 32 bytes of an Ed25519 key, or a line `ssh-ed25519 AAAA…`.
     #[schema(min_length = 1, max_length = 4096)]
     public_key: String,
-    /// What its owners call it.
+    /// A name for the key.
     #[schema(max_length = 100)]
     label: Option<String>,
-    /// The address of the auditor who uses it; only for auditors.
+    /// The email address of the auditor who uses the key; only for auditors.
     email: Option<String>,
-    /// A signature of OpenSSH by the key, in the namespace `savoir-skill@v1`, of the line `On 2026-02-03
-    /// this key signs for acme in the registry https://skills.example.com/registry.` with today's date,
-    /// the namespace and the address of this registry, and a line feed. Who has shown it keeps the key, also if somebody registered it before who has not.
+    /// Proves that you have the private key: an OpenSSH signature, in the namespace
+    /// `savoir-skill@v1`, of the line `On 2026-02-03 this key signs for acme in the registry
+    /// https://skills.example.com/registry.` with today's date, your namespace, the URL of this
+    /// registry, and a line feed. A proved key replaces the same key that someone else registered
+    /// without a proof.
     #[schema(max_length = 4096)]
     proof: Option<String>,
 }
@@ -88,13 +90,13 @@ struct ListedKey {
     public_key: String,
     label: String,
     added_at: String,
-    /// Whether its owner has shown that they have its secret half.
+    /// Whether the owner has proved that they have the private key.
     proved: bool,
-    /// Signatures of the key no longer count since then.
+    /// The time of the revocation. Since then, signatures of the key no longer count.
     revoked_at: Option<String>,
-    /// Why it was revoked.
+    /// The reason for the revocation.
     reason: Option<String>,
-    /// The auditor who uses it, for administrators.
+    /// The auditor who uses the key; only for administrators.
     #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<String>,
 }
@@ -115,7 +117,7 @@ impl ListedKey {
     }
 }
 
-/// A key that was revoked.
+/// A revoked key.
 #[derive(Debug, Serialize, ToSchema)]
 struct RevokedKey {
     key_id: String,

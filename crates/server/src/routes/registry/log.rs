@@ -35,37 +35,37 @@ pub(super) fn router() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 struct AuditLog {
     items: Vec<LogEntry>,
-    /// Where older ones begin; nothing at the end.
+    /// The cursor of the next page, with older entries; none on the last page.
     next_cursor: Option<String>,
 }
 
 /// An entry of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 struct LogEntry {
-    /// Its number. There are no gaps.
+    /// The sequence number, without gaps.
     seq: u64,
-    /// What it was.
+    /// The action.
     act: &'static str,
     at: String,
-    /// The actor; none if the account was deleted, or if it was the operator.
+    /// The account that did it; none if the account was deleted, or if it was the operator.
     account: Option<Who>,
-    /// With which token, if one may see who it was.
+    /// The API token that was used, if the caller may see the account.
     token: Option<String>,
     package: Option<String>,
     version: Option<String>,
-    /// The namespace that it concerns, or the skill that has a team of its own.
+    /// The namespace, or the skill that has a team of its own.
     namespace: Option<String>,
     #[schema(value_type = Object)]
     details: Value,
 }
 
-/// The actor of a change.
+/// An account.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 enum Who {
-    /// By their address.
+    /// By its email address.
     Address(String),
-    /// By the number of their account: its address is for their team and for administrators.
+    /// By its id. Only its team and administrators see the email address.
     Number(i64),
 }
 
@@ -149,8 +149,8 @@ async fn account_number(app: &App, text: &str, sight: &AddressVisibility) -> Reg
         return Ok(number);
     }
     let found = app.database.accounts().by_email(text).await?.map(|(user, _)| user.id);
-    // An address that the caller may not see becomes the id 0, which has no entries: callers must
-    // not find out which addresses have accounts, or to whom an id belongs.
+    // The id 0 has no entries. It stands for addresses that the caller may not see, because callers
+    // must not find out which addresses have accounts, or whose an id is.
     Ok(found.filter(|account| sight.has(*account)).unwrap_or(0))
 }
 

@@ -66,7 +66,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     })
 }
 
-/// A member who is wanted.
+/// A new member of a team.
 #[derive(Debug, ToSchema)]
 struct WantedMember {
     /// The email address of the account.
@@ -112,9 +112,9 @@ struct MemberList {
 /// A member of a team.
 #[derive(Debug, Serialize, ToSchema)]
 struct ListedMember {
-    /// Their account.
+    /// The account id.
     id: i64,
-    /// Its address, for members and administrators; none if the account is gone.
+    /// The email address, for members and administrators; none if the account was deleted.
     email: Option<String>,
     /// `owner` or `publisher`.
     role: &'static str,
@@ -130,20 +130,20 @@ struct SetMember {
     role: &'static str,
 }
 
-/// A namespace that was taken.
+/// A created namespace.
 #[derive(Debug, Serialize, ToSchema)]
 struct CreatedNamespace {
     namespace: String,
 }
 
-/// A namespace or a skill that has another owner.
+/// A transferred namespace or skill.
 #[derive(Debug, Serialize, ToSchema)]
 struct Transferred {
     namespace: String,
     owner: String,
 }
 
-/// A reserved beginning of names, and who may use it.
+/// A reserved prefix of names, and who can use it.
 #[derive(Debug, Serialize, ToSchema)]
 struct PrefixGrant {
     prefix: String,

@@ -41,7 +41,8 @@ use crate::{
 
 /// Maximum bytes of a changelog.
 const MAX_CHANGELOG_BYTES: usize = 64 * 1024;
-/// How often a version number is assigned to prose again, if others publish at the same time.
+/// Maximum number of tries to assign a version number to prose, while others publish at the same
+/// time.
 const MAX_VERSION_TRIES: usize = 8;
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -150,7 +151,7 @@ async fn next(app: &App, package: &PackageName) -> RegistryResult<Version> {
     Ok(Version::new(0, 0, last.map_or(1, |last| last.saturating_add(1))))
 }
 
-/// What would be published, and what the scan found in it.
+/// The version that would be published, and the result of its scan.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryPublishReport)]
 struct PublishReport {
@@ -159,14 +160,14 @@ struct PublishReport {
     claimed_tier: Option<String>,
     dialect: String,
     files: usize,
-    /// The bytes of the archive.
+    /// The size of the archive in bytes.
     size: u64,
     sha256: String,
     integrity: String,
-    /// What it may do, in plain words.
+    /// What the skill may do, in plain language.
     permissions: Vec<PermissionView>,
     audit: wire::Audit,
-    /// Whether it would be published.
+    /// Whether the version would be published.
     accepted: bool,
 }
 
@@ -288,7 +289,8 @@ impl PublishRequest {
             return Ok(PackageScan { result: scan, refused: None });
         }
         if let Some(why) = registry(app).cleared(&self.sha256, &self.package).await? {
-            // An administrator cleared the archive; users who install it should still review it.
+            // An administrator allowed the archive; users should still review it before they
+            // install it.
             scan.verdict = ScanVerdict::Review;
             scan.report["cleared"] = json!(why);
             return Ok(PackageScan { result: scan, refused: None });
@@ -351,8 +353,8 @@ impl PublishRequest {
         })
     }
 
-    /// The valid signatures by registered keys, and those that are valid with the key in their own
-    /// record. The latter count for nothing until the key is registered and signs again.
+    /// Valid signatures by registered keys, and valid signatures by other keys. The latter do not
+    /// count until the key is registered and signs again.
     async fn signatures(&self, app: &App) -> RegistryResult<Vec<NewSignature>> {
         if self.submission.signatures.is_empty() {
             return Ok(Vec::new());

@@ -25,18 +25,27 @@ pub(super) fn name(package: &PackageName) -> RegistryResult<Name> {
     Name::parse(&package.to_string()).map_err(|error| RegistryApiError::failed(&error))
 }
 
-/// The summaries of some packages, with their downloads.
+/// Summaries of packages, with their download counts.
 pub(super) async fn summaries(
     app: &App,
     packages: &[Summary],
 ) -> RegistryResult<Vec<wire::Summary>> {
     let names: Vec<PackageName> = packages.iter().map(|found| found.package.clone()).collect();
     let downloads = registry(app).downloads_of(&names).await?;
+    let attestations = registry(app).attestation_counts(&names).await?;
     let downloads_of = |package: &PackageName| downloads.get(package).copied().unwrap_or(0);
-    packages.iter().map(|found| summary(found, downloads_of(&found.package))).collect()
+    let to_summary = |found: &Summary| {
+        let attestations = attestations.get(&found.package).copied();
+        summary(found, downloads_of(&found.package), attestations)
+    };
+    packages.iter().map(to_summary).collect()
 }
 
-fn summary(summary: &Summary, downloads: u64) -> RegistryResult<wire::Summary> {
+fn summary(
+    summary: &Summary,
+    downloads: u64,
+    attestations: Option<u64>,
+) -> RegistryResult<wire::Summary> {
     Ok(wire::Summary {
         name: name(&summary.package)?,
         latest_version: summary.latest.as_ref().map(ToString::to_string),
@@ -49,6 +58,7 @@ fn summary(summary: &Summary, downloads: u64) -> RegistryResult<wire::Summary> {
         repository: summary.repository.clone(),
         updated_at: Some(summary.updated_at.to_string()),
         downloads: Some(downloads),
+        attestations,
     })
 }
 
@@ -62,6 +72,7 @@ pub(super) fn detail(
     package: &Package,
     readme: Option<String>,
     downloads: &[(Version, u64)],
+    attestations: Option<u64>,
 ) -> RegistryResult<wire::PackageDetail> {
     let downloads_of = |version: &Version| {
         downloads.iter().find(|(known, _)| known == version).map_or(0, |(_, number)| *number)
@@ -81,7 +92,7 @@ pub(super) fn detail(
         downloads: Some(downloads_of(&version.version)),
     };
     Ok(wire::PackageDetail {
-        summary: summary(&package.summary, total)?,
+        summary: summary(&package.summary, total, attestations)?,
         readme,
         deprecated: package.summary.deprecated.clone(),
         versions: package.versions.iter().map(to_summary).collect(),
@@ -98,7 +109,7 @@ pub(super) fn version_detail(
         sha256: file.sha256.clone(),
         size: file.size,
     };
-    // A blocked version is described as in the index: it is not served to new users.
+    // As in the index, a blocked version counts as yanked: it is not offered to new users.
     let blocked = known.why_blocked();
     let yanked_why = known.yanked.as_ref().and_then(|(_, why)| why.clone());
     Ok(wire::VersionDetail {

@@ -76,7 +76,7 @@ pub(super) fn respond(status: StatusCode, value: &impl Serialize) -> Response {
     response
 }
 
-/// The path parameters by name; some paths have fewer than others.
+/// The path parameters by name. Not every path has all of them.
 #[derive(Debug, Default)]
 struct PathNames {
     namespace: Option<String>,
@@ -152,7 +152,7 @@ impl FromRequestParts<App> for PackageOrVersionPath {
     }
 }
 
-/// The owned thing in a path: a namespace, a skill without a namespace, or the auditors.
+/// An [`OwnerScope`] in a path: a namespace, a skill without a namespace, or the auditors.
 #[derive(Debug)]
 pub(super) struct OwnerScopePath(pub(super) OwnerScope);
 

@@ -47,23 +47,23 @@ pub(super) fn router() -> OpenApiRouter<App> {
 struct Scanned {
     name: String,
     version: String,
-    /// The tier that it has now.
+    /// The current tier.
     security_tier: String,
     audit: wire::Audit,
-    /// If an administrator blocks it: other versions with the same content, as `name@version`, which
-    /// everybody is still given.
+    /// If an administrator blocks the version: other versions with the same content, as
+    /// `name@version`, which are still available.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     same_content: Vec<String>,
 }
 
-/// Why a scan is wrong.
+/// An appeal against a scan.
 #[derive(Debug, ToSchema)]
 #[schema(as = RegistryAppeal)]
 struct Appeal {
-    /// What an administrator should know.
+    /// The message for the administrators.
     #[schema(min_length = 1, max_length = 4096)]
     message: String,
-    /// The archive, if it was refused and not published: its SHA-256 in hexadecimal digits.
+    /// The SHA-256 of the archive in hexadecimal digits, if it was rejected and not published.
     sha256: Option<String>,
 }
 
@@ -83,7 +83,7 @@ struct Judgement {
     /// allow, review or block
     #[schema(value_type = String, pattern = "^(allow|review|block)$")]
     verdict: ScanVerdict,
-    /// Why.
+    /// The reason.
     #[schema(min_length = 1, max_length = 4096)]
     reason: String,
 }
@@ -100,13 +100,13 @@ impl Shape for Judgement {
     }
 }
 
-/// Why an archive may be published.
+/// The permission to publish an archive despite its scan.
 #[derive(Debug, ToSchema)]
 #[schema(as = RegistryClearance)]
 struct Clearance {
     #[schema(min_length = 1, max_length = 4096)]
     reason: String,
-    /// The skill that may have it; else the one for which somebody appealed.
+    /// The skill that may be published with the archive. Default: the one in the appeal.
     package: Option<String>,
 }
 
@@ -227,12 +227,12 @@ async fn judge(
     Ok(respond(StatusCode::OK, &scanned))
 }
 
-/// An archive that may be published.
+/// An archive that may be published despite its scan.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryClearedArchive)]
 struct ClearedArchive {
     sha256: String,
-    /// The only skill that it may be published as.
+    /// The only skill that may be published with the archive.
     name: String,
 }
 
@@ -293,7 +293,7 @@ pub(crate) async fn scan_backlog(app: &App, most: u64) -> Result<usize, Registry
     for (package, version) in &waiting {
         let known = match registry(app).version(package, version).await {
             Ok(known) => known,
-            // The version was withdrawn since it was listed.
+            // The version was withdrawn after it was listed.
             Err(RegistryError::Withdrawn { .. } | RegistryError::NotFound { .. }) => continue,
             Err(error) => return Err(error),
         };

@@ -31,7 +31,7 @@ use crate::{
 /// Maximum length of a message.
 const MAX_MESSAGE_LENGTH: usize = 4096;
 const DEFAULT_PAGE_SIZE: u64 = 20;
-/// How many skills the page of a publisher has; `/skills?namespace=` lists them all.
+/// Maximum number of skills on the page of a publisher; `/skills?namespace=` lists them all.
 const MAX_LISTED_SKILLS: u64 = 100;
 
 /// The paths of skills.
@@ -89,7 +89,7 @@ impl Shape for WrittenReview {
     }
 }
 
-/// What an auditor should know.
+/// A request for an audit.
 #[derive(Debug, ToSchema)]
 #[schema(as = RegistryAuditRequest)]
 struct AuditRequest {
@@ -107,9 +107,9 @@ impl Shape for AuditRequest {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RegistryReview)]
 struct ShownReview {
-    /// The account that wrote it. Its address is not shown.
+    /// The id of the author's account. Email addresses are not shown.
     account: i64,
-    /// Whether it is yours.
+    /// Whether it is your own review.
     mine: bool,
     rating: u8,
     message: String,
@@ -139,7 +139,7 @@ struct ShownRating {
     /// None without reviews.
     average: Option<f64>,
     count: u64,
-    /// How many gave 1, 2, 3, 4 and 5.
+    /// The number of ratings with 1, 2, 3, 4 and 5.
     #[schema(min_items = 5, max_items = 5)]
     by_rating: Vec<u64>,
 }
@@ -169,7 +169,7 @@ struct ReviewList {
 struct ShownPublisher {
     namespace: String,
     created_at: String,
-    /// How many skills it has, how many of them are signed, and how many were audited.
+    /// The number of skills.
     skill_count: u64,
     signed_count: u64,
     verified_count: u64,
@@ -177,7 +177,7 @@ struct ShownPublisher {
     rating: ShownRating,
     /// From 0 to 100: 40 for signed skills, 30 for ratings, 30 for downloads.
     reputation: u8,
-    /// The skills that changed last.
+    /// The most recently changed skills.
     skills: Vec<wire::Summary>,
 }
 

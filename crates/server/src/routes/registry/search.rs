@@ -34,7 +34,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 ///
 /// Words are searched in name, description, tags and text; in names and descriptions also with
 /// typos and by synonyms. `total` counts the results of all pages, at most 1000. `"two words"` is a
-/// phrase; `tag:`, `author:` and `tier:` filter. Without words, the most recently changed
+/// phrase; `tag:`, `author:`, `tier:` and `evaluated:yes` filter. Without words, the most recently changed
 /// skills are listed.
 #[utoipa::path(
     get, path = "/api/v1/search", tag = "registry",
@@ -43,6 +43,8 @@ pub(super) fn router() -> OpenApiRouter<App> {
         ("tag" = Option<String>, Query, description = "A tag that it must have"),
         ("tier" = Option<String>, Query, description = "experimental, community or verified"),
         ("author" = Option<String>, Query, description = "Who wrote it"),
+        ("evaluated" = Option<bool>, Query,
+         description = "Only skills whose latest version has a signed evaluation"),
         ("namespace" = Option<Vec<String>>, Query,
          description = "A namespace that it must be in, or a skill that has none as _/name; can be \
                         given several times, and one of them is enough"),
@@ -63,6 +65,7 @@ async fn search(
         tags: query.all("tag").filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         author: query.text("author").map(str::to_owned),
         tier: query.tier()?,
+        evaluated: query.flag("evaluated")?,
         namespaces: namespaces(&query)?,
     };
     let limit = match query.number("limit", MAX_PAGE_SIZE)? {

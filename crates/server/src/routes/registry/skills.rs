@@ -332,7 +332,9 @@ async fn show_package(
         let package = registry(app).package(name).await?.ok_or_else(missing)?;
         let readme = readme(app, &package).await?;
         let downloads = registry(app).downloads(name).await?;
-        json(&render::detail(&package, readme, &downloads)?)
+        let attestations = registry(app).attestation_counts(std::slice::from_ref(name)).await?;
+        let attestations = attestations.get(name).copied();
+        json(&render::detail(&package, readme, &downloads, attestations)?)
     })
     .await
 }

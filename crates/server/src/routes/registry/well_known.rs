@@ -1,5 +1,5 @@
-//! Serves tools that do not know this registry: an index at a well-known address, and the files
-//! that the index lists.
+//! Serves tools that do not support this registry's own API: an index at a well-known address, and
+//! the files that the index lists.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -128,8 +128,8 @@ async fn build_index(app: &App) -> RegistryResult<CacheableResponse> {
                 continue;
             }
             bytes += length;
-            // Imported skills may share a short name: then a skill in a namespace gets it, in
-            // alphabetical order, not the most recent one.
+            // Imported skills may share a short name. Then the index lists the first one in
+            // alphabetical order, namespaces before the default one, not the most recent one.
             let package = found.summary.package;
             let rank = (package.namespace().is_default(), package.to_string());
             match skills.entry(package.short()) {
@@ -160,7 +160,7 @@ fn archive_or_text(facts: &VersionFacts) -> Option<(&'static str, &'static str, 
 /// A skill in the index; `None` if other tools would reject it.
 fn entry(base: &str, found: &SearchablePackage) -> Option<Value> {
     let (package, latest) = (&found.summary.package, found.summary.latest.as_ref()?);
-    // One invalid skill makes other tools reject the whole list.
+    // Other tools reject the whole list if one skill in it is invalid.
     if package.short().len() > MAX_NAME_BYTES || found.summary.description.trim().is_empty() {
         return None;
     }
@@ -198,7 +198,7 @@ async fn file(
         let text = registry(&app).blob(&known.skill_md).await?;
         text.ok_or_else(|| missing_blob(&known.skill_md))?.into()
     } else {
-        // One at a time: each archive is in memory as a whole.
+        // Only one archive at a time, because each is in memory as a whole.
         let alone = Arc::clone(&app.registry_state.packing_lock).lock_owned().await;
         let bytes =
             registry(&app).blob(&known.sha256).await?.ok_or_else(|| missing_blob(&known.sha256))?;
@@ -208,7 +208,7 @@ async fn file(
         });
         unpacked.await.map_err(|error| RegistryApiError::failed(&error))??
     };
-    // Whatever the file is, browsers must not run it.
+    // Browsers must not execute a file of a skill.
     let is_text = Path::new(&file.path).extension().is_some_and(|end| end == "md");
     let kind = if is_text { MARKDOWN } else { "application/octet-stream" };
     Ok(CacheableResponse::with_etag(kind, CachePolicy::Minute, &file.sha256, bytes)

@@ -1,4 +1,4 @@
-//! Who one is, and tokens of programs.
+//! Tests `whoami` and registry tokens.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{API, program, publish};
 use crate::harness::{ADMIN, Client, PASSWORD, for_each_server};
 
 #[tokio::test]
-async fn who_one_is() {
+async fn whoami_describes_the_account() {
     for_each_server(
         |_| {},
         async |server| {
@@ -36,7 +36,7 @@ async fn who_one_is() {
 }
 
 #[tokio::test]
-async fn a_token_is_made_used_and_ended() {
+async fn token_is_created_used_and_revoked() {
     for_each_server(
         |_| {},
         async |server| {
@@ -62,14 +62,14 @@ async fn a_token_is_made_used_and_ended() {
             let robot = server.client(secret);
             let who = robot.get(&format!("{API}/whoami")).await.ok(200);
             assert_eq!(who["token_id"], made["id"], "so that it can end itself");
-            // A program is no person.
+            // API tokens cannot manage tokens.
             robot.get(&route).await.refused(403, "forbidden_scope");
             robot.post(&route, &body).await.refused(403, "forbidden_scope");
             let one = format!("{route}/{}", made["id"].as_str().unwrap());
             bob.delete(&one).await.refused(404, "not_found");
             let other = program(server, &ada, &json!({"scopes": ["read"]})).await;
             other.delete(&one).await.refused(403, "forbidden_scope");
-            // It can end itself, and nothing else.
+            // A token can revoke itself, and no other token.
             robot.delete(&one).await.ok(204);
             ada.delete(&one).await.refused(404, "not_found");
             robot.get(&format!("{API}/whoami")).await.refused(401, "unauthorized");
@@ -94,7 +94,7 @@ async fn a_token_is_made_used_and_ended() {
 }
 
 #[tokio::test]
-async fn the_log_tells_who_ended_a_token() {
+async fn audit_log_names_who_revoked_a_token() {
     for_each_server(
         |_| {},
         async |server| {
@@ -120,12 +120,12 @@ async fn the_log_tells_who_ended_a_token() {
             admin.delete(&format!("/api/v1/admin/users/{}", bob.id())).await.ok(200);
 
             let log = admin.get(&format!("{API}/audit-log?act=token_ended")).await.ok(200);
-            let told = log["items"].as_array().unwrap().iter().map(|entry| {
+            let response = log["items"].as_array().unwrap().iter().map(|entry| {
                 let details = &entry["details"];
                 json!([entry["account"], entry["token"], details["id"], details["user_id"]])
             });
             assert_eq!(
-                told.collect::<Vec<_>>(),
+                response.collect::<Vec<_>>(),
                 [
                     json!([ADMIN, null, id(&of_bob), bob.id()]),
                     json!(["ada@example.org", null, id(&forgotten), ada.id()]),
@@ -138,7 +138,7 @@ async fn the_log_tells_who_ended_a_token() {
 }
 
 #[tokio::test]
-async fn the_server_makes_them_too() {
+async fn tokens_of_the_server_work_for_the_registry() {
     for_each_server(
         |_| {},
         async |server| {
@@ -151,7 +151,7 @@ async fn the_server_makes_them_too() {
             let robot = server.client(made["token"].as_str().unwrap());
             let yank = format!("{API}/skills/acme/tool/1.0.0/yank");
             robot.post(&yank, &json!({"yanked": true})).await.ok(200);
-            // Rights of several kinds are shown as they are.
+            // Rights of different kinds are listed unchanged.
             let list = ada.get(&format!("{API}/tokens")).await.ok(200);
             assert_eq!(list["items"][0]["scopes"], made["scopes"]);
             assert!(list["items"][0]["namespace"].is_null());
@@ -166,7 +166,7 @@ async fn the_server_makes_them_too() {
             let reply = ada.post("/api/v1/auth/tokens", &body).await;
             assert_eq!(reply.status, 422, "{}", reply.text);
             assert!(reply.text.contains("write 'registry:read'"), "{}", reply.text);
-            // In a token for one namespace the right to read is that to read everything.
+            // The right to read is never limited to a namespace.
             let body = json!({"scopes": ["read", "publish"], "namespace": "acme"});
             program(server, &ada, &body).await;
             let list = ada.get("/api/v1/auth/tokens").await.ok(200).to_string();
@@ -181,7 +181,7 @@ async fn the_server_makes_them_too() {
 }
 
 #[tokio::test]
-async fn what_is_refused() {
+async fn invalid_token_requests_are_rejected() {
     for_each_server(
         |_| {},
         async |server| {

@@ -1,4 +1,4 @@
-//! Lists, search and the index, as everybody reads them.
+//! Tests lists, search and the index for anonymous readers.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ fn names(page: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn pages_have_everything_once_while_others_publish() {
+async fn pagination_is_stable_during_publishing() {
     for_each_server(
         |_| {},
         async |server| {
@@ -35,7 +35,7 @@ async fn pages_have_everything_once_while_others_publish() {
                 let route = format!("{API}/skills?per_page=7{cursor}");
                 let page = server.stranger().get(&route).await.ok(200);
                 seen.extend(names(&page));
-                // Before, behind and among what was seen.
+                // New skills sort before, between and after the skills of this page.
                 publish(server, &ada, &format!("acme/a{round}"), "1.0.0").await;
                 publish(server, &ada, &format!("acme/tool-0{round}-x"), "1.0.0").await;
                 publish(server, &ada, &before[round], "1.1.0").await;
@@ -53,7 +53,7 @@ async fn pages_have_everything_once_while_others_publish() {
 }
 
 #[tokio::test]
-async fn lists_by_what_they_have() {
+async fn lists_can_be_filtered() {
     for_each_server(
         |_| {},
         async |server| {
@@ -83,13 +83,13 @@ async fn lists_by_what_they_have() {
             let page =
                 server.stranger().get(&format!("{API}/skills?page=2&per_page=1")).await.ok(200);
             assert_eq!((&page["total"], &page["page"]), (&json!(2), &json!(2)));
-            // The first page has both the numbers of GAIA and a cursor.
+            // The first page has both the page numbers of GAIA and a cursor.
             let first = server.stranger().get(&format!("{API}/skills?per_page=1")).await.ok(200);
             let numbers = (&first["page"], &first["per_page"], &first["total"]);
             assert_eq!(numbers, (&json!(1), &json!(1), &json!(2)));
             assert!(first["next_cursor"].is_string(), "{first}");
             assert_eq!(names(&page).len(), 1);
-            // What was yanked is not listed.
+            // Yanked versions are not listed.
             ada.post(&format!("{API}/skills/plain/1.0.0/yank"), &json!({"yanked": true}))
                 .await
                 .ok(200);
@@ -99,7 +99,7 @@ async fn lists_by_what_they_have() {
     .await;
 }
 
-/// A package with one version, whose bytes nobody asks for.
+/// A package with one version, whose archive is never requested.
 fn bare(number: usize) -> Record {
     let digest = sha256_hex(number.to_string().as_bytes());
     let version = VersionRecord {
@@ -120,7 +120,7 @@ fn bare(number: usize) -> Record {
 }
 
 #[tokio::test]
-async fn the_last_page_that_has_a_number() {
+async fn page_number_has_a_maximum() {
     const ALL: usize = 10_050;
     for_each_server(
         |_| {},
@@ -143,7 +143,7 @@ async fn the_last_page_that_has_a_number() {
             assert_eq!(names(&page("page=100").await).len(), 20);
             let reply = server.stranger().get(&format!("{API}/skills?page=101")).await;
             reply.refused(400, "invalid_request");
-            // Beyond, one goes on from the last page, to the very end.
+            // Later pages need the cursor of the last numbered page.
             let (mut seen, mut cursor) = (0, String::new());
             loop {
                 let found = page(&format!("per_page=100{cursor}")).await;
@@ -158,7 +158,7 @@ async fn the_last_page_that_has_a_number() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked() {
+async fn invalid_queries_are_rejected() {
     for_each_server(
         |_| {},
         async |server| {
@@ -217,7 +217,7 @@ async fn what_cannot_be_asked() {
 }
 
 #[tokio::test]
-async fn a_skill_is_found_soon() {
+async fn published_skill_is_searchable_soon() {
     for_each_server(
         |_| {},
         async |server| {
@@ -257,7 +257,7 @@ async fn a_skill_is_found_soon() {
 }
 
 #[tokio::test]
-async fn resolving_takes_one_question() {
+async fn dependencies_are_resolved_with_one_request() {
     for_each_server(
         |_| {},
         async |server| {
@@ -286,7 +286,7 @@ async fn resolving_takes_one_question() {
 }
 
 #[tokio::test]
-async fn who_has_it_already_is_told_so() {
+async fn etag_match_returns_not_modified() {
     for_each_server(
         |_| {},
         async |server| {
@@ -329,7 +329,7 @@ async fn who_has_it_already_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_is_asked_often_is_remembered() {
+async fn frequent_responses_are_cached() {
     for_each_server(
         |_| {},
         async |server| {
@@ -352,7 +352,7 @@ async fn what_is_asked_often_is_remembered() {
 }
 
 #[tokio::test]
-async fn other_tools_find_skills() {
+async fn well_known_index_lists_skills() {
     for_each_server(
         |_| {},
         async |server| {
@@ -373,7 +373,7 @@ async fn other_tools_find_skills() {
                     let bytes = bytes(&server.stranger(), path).await;
                     let digest = savoir_skill::digest::sha256_hex(&bytes);
                     assert_eq!(skill["digest"], format!("sha256:{digest}"), "{url}");
-                    // As clients of draft 0.1 fetch them: each file by itself.
+                    // Clients of draft 0.1 fetch each file separately.
                     let (name, folder) = (skill["name"].as_str().unwrap(), path_of(&list_path));
                     let files = skill["files"].as_array().unwrap();
                     assert!(files.contains(&json!("SKILL.md")), "{skill}");
@@ -395,9 +395,9 @@ async fn other_tools_find_skills() {
                     }
                 }
             }
-            // A namespace that comes first takes nobody's name.
+            // A namespace that sorts before another one does not take its name in the index.
             publish(server, &ada, "aaa/tool", "1.0.0").await;
-            // Other tools have no names of more than 64 letters.
+            // Other tools do not accept names of more than 64 characters.
             let long = format!("{}/{}", "n".repeat(30), "s".repeat(34));
             publish(server, &ada, &long, "1.0.0").await;
             let list = server.stranger().get("/.well-known/agent-skills/index.json").await.ok(200);
@@ -413,7 +413,7 @@ async fn other_tools_find_skills() {
 }
 
 #[tokio::test]
-async fn who_finds_nothing_at_a_well_known_address_is_told_the_index() {
+async fn missing_well_known_path_refers_to_the_index() {
     for_each_server(
         |_| {},
         async |server| {
@@ -445,7 +445,7 @@ async fn bytes(who: &Client, path: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_can_be_read_is_read_where_nothing_can_be_written() {
+async fn reads_work_without_a_writable_database() {
     let counted = |config: &mut savoir_server::Config| config.limits.all = 1000;
     for_each_server(counted, async |server| {
         let ada = server.register("ada@example.org").await;
@@ -461,7 +461,7 @@ async fn what_can_be_read_is_read_where_nothing_can_be_written() {
         ] {
             assert_eq!(server.stranger().get(path).await.status, 200, "{path}");
         }
-        // What is changed is counted, or not changed.
+        // Changes must be recorded, so they fail.
         let yank = json!({"yanked": true});
         let yank = ada.post("/registry/api/v1/skills/acme/tool/1.0.0/yank", &yank).await;
         assert!(yank.status.is_server_error(), "{}", yank.status);
@@ -470,7 +470,7 @@ async fn what_can_be_read_is_read_where_nothing_can_be_written() {
 }
 
 #[tokio::test]
-async fn a_private_registry_is_for_accounts() {
+async fn private_registry_requires_an_account() {
     let private = |config: &mut savoir_server::Config| config.registry.readers = Readers::Accounts;
     for_each_server(private, async |server| {
         let (ada, bob) =
@@ -496,11 +496,11 @@ async fn a_private_registry_is_for_accounts() {
             "/registry/.well-known/agent-skills/acme-tool/SKILL.md",
             &artefact,
         ] {
-            // Twice: what is remembered is for those who may read, too.
+            // The second request is answered from the cache, which also checks access.
             for _ in 0..2 {
                 let reply = bob.get(path).await;
                 assert_eq!(reply.status, 200, "{path}");
-                // No cache on the way may give it to others.
+                // Shared caches must not store the response.
                 assert!(!reply.header("cache-control").contains("public"), "{path}");
                 let mut vary = reply.headers.get_all("vary").iter();
                 assert!(vary.any(|value| value == "authorization"), "{path}");
@@ -513,7 +513,7 @@ async fn a_private_registry_is_for_accounts() {
     .await;
 }
 
-/// Waits until words find something.
+/// Waits until a search has results.
 async fn finds(server: &TestServer, words: &str) -> Vec<String> {
     let began = Instant::now();
     loop {
@@ -527,14 +527,14 @@ async fn finds(server: &TestServer, words: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_index_that_cannot_be_written_to_is_built_anew() {
+async fn unwritable_search_index_is_rebuilt() {
     let folder = tempfile::TempDir::new().unwrap();
     let at = folder.path().to_owned();
     let server = TestServer::with(|config| config.registry.search_folder = Some(at)).await;
     let ada = server.register("ada@example.org").await;
     publish(&server, &ada, "acme/zebra", "1.0.0").await;
     assert_eq!(finds(&server, "zebra").await, ["acme/zebra"]);
-    // Whatever it is that makes every write fail. It may be writing right now.
+    // Renaming the folder makes every write fail, even one in progress.
     let elsewhere = tempfile::TempDir::new().unwrap();
     std::fs::rename(folder.path().join("0/index"), elsewhere.path().join("index")).unwrap();
     publish(&server, &ada, "acme/quagga", "1.0.0").await;

@@ -1,4 +1,4 @@
-//! What becomes of versions.
+//! Tests changes of published versions.
 
 use reqwest::Method;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{API, draft, index, is_yanked, program, publish};
 use crate::harness::{ADMIN, Reply, for_each_server};
 
 #[tokio::test]
-async fn a_version_is_yanked_and_given_back() {
+async fn version_is_yanked_and_unyanked() {
     for_each_server(
         |_| {},
         async |server| {
@@ -15,7 +15,7 @@ async fn a_version_is_yanked_and_given_back() {
             publish(server, &ada, "tool", "1.0.0").await;
             publish(server, &ada, "acme/tool", "2.0.0").await;
             for (package, path) in [("tool", "tool/1.0.0"), ("acme/tool", "acme/tool/2.0.0")] {
-                // It is remembered before, and must not be answered after.
+                // The second request fills the cache; a stale response must not follow.
                 assert!(!is_yanked(server, package).await);
                 assert!(!is_yanked(server, package).await);
                 let route = format!("{API}/skills/{path}/yank");
@@ -38,7 +38,7 @@ async fn a_version_is_yanked_and_given_back() {
 }
 
 #[tokio::test]
-async fn users_are_told_something() {
+async fn deprecation_message_is_shown() {
     for_each_server(
         |_| {},
         async |server| {
@@ -47,8 +47,9 @@ async fn users_are_told_something() {
                 publish(server, &ada, package, "1.0.0").await;
                 publish(server, &ada, package, "1.1.0").await;
                 let path = format!("{API}/skills/{package}/1.0.0/deprecate");
-                let told = ada.post(&path, &json!({"message": "use 1.1"})).await;
-                told.is(200, &json!({"name": package, "version": "1.0.0", "message": "use 1.1"}));
+                let response = ada.post(&path, &json!({"message": "use 1.1"})).await;
+                response
+                    .is(200, &json!({"name": package, "version": "1.0.0", "message": "use 1.1"}));
                 let said = async || {
                     let mut lines = index(server, package).await;
                     lines.sort_by_key(|line| line["version"].to_string());
@@ -65,8 +66,9 @@ async fn users_are_told_something() {
                 assert_eq!(said().await, [json!(null), json!(null)]);
 
                 let all = format!("{API}/skills/{package}/deprecate");
-                let told = ada.post(&all, &json!({"message": "use other"})).await;
-                told.is(200, &json!({"name": package, "version": null, "message": "use other"}));
+                let response = ada.post(&all, &json!({"message": "use other"})).await;
+                response
+                    .is(200, &json!({"name": package, "version": null, "message": "use other"}));
                 assert_eq!(said().await, [json!("use other"), json!("use other")]);
                 assert_eq!(
                     (shown("/1.1.0").await, shown("").await),
@@ -81,7 +83,7 @@ async fn users_are_told_something() {
 }
 
 #[tokio::test]
-async fn administrators_withdraw() {
+async fn administrators_remove_versions() {
     for_each_server(
         |_| {},
         async |server| {
@@ -96,18 +98,18 @@ async fn administrators_withdraw() {
                 format!("{API}/skills/acme/tool/download?version=1.1.0"),
                 format!("{API}/skills/acme/tool/1.1.0"),
             ];
-            // Twice: what is remembered goes, too.
+            // The second request fills the cache, which must be invalidated, too.
             for place in places.iter().chain(&places) {
                 assert_eq!(stranger.get(place).await.status, 200, "{place}");
             }
             let route = format!("{API}/skills/acme/tool/1.1.0/withdraw");
             let body = json!({"why": "it steals"});
             ada.post(&route, &body).await.refused(403, "forbidden_scope");
-            // The token of an administrator is that of anybody, unless it says otherwise.
+            // A token of an administrator without the scope `admin` has no administrator rights.
             let robot = program(server, &admin, &json!({"scopes": ["yank"]})).await;
             robot.post(&route, &body).await.refused(403, "forbidden_scope");
-            let told = admin.post(&route, &body).await;
-            told.is(
+            let response = admin.post(&route, &body).await;
+            response.is(
                 200,
                 &json!({"name": "acme/tool", "version": "1.1.0", "withdrawn": true,
                     "same_content": []}),
@@ -132,7 +134,7 @@ async fn administrators_withdraw() {
 }
 
 #[tokio::test]
-async fn who_may_not() {
+async fn changes_need_permission() {
     for_each_server(
         |_| {},
         async |server| {
@@ -169,7 +171,7 @@ async fn who_may_not() {
             }
             let token = json!({"scopes": ["yank"], "namespace": "_/tool"});
             program(server, &ada, &token).await.post(&flat, &body).await.ok(200);
-            // A token of somebody else has the scope, and still not the membership.
+            // The token has the scope, but its user is not a member.
             let robot = program(server, &bob, &json!({"scopes": ["yank"]})).await;
             robot.post(&yank, &body).await.refused(403, "forbidden_scope");
 
@@ -187,7 +189,7 @@ async fn who_may_not() {
 }
 
 #[tokio::test]
-async fn what_is_no_request() {
+async fn invalid_requests_are_rejected() {
     for_each_server(
         |_| {},
         async |server| {
@@ -237,7 +239,7 @@ async fn what_is_no_request() {
 }
 
 #[tokio::test]
-async fn names_that_addresses_need() {
+async fn names_used_by_routes_are_reserved() {
     for name in ["acme/members", "acme/keys", "acme/deprecate", "acme/transfer", "acme/download"] {
         assert!(name.parse::<savoir_store::registry::PackageName>().is_err(), "{name}");
     }
@@ -245,7 +247,7 @@ async fn names_that_addresses_need() {
         |_| {},
         async |server| {
             let ada = server.register("ada@example.org").await;
-            // Without a namespace they are names like others.
+            // In the default namespace these names are allowed.
             draft("keys", "1.0.0").publish(server, &ada).await;
             let detail = server.stranger().get(&format!("{API}/skills/keys")).await.ok(200);
             assert_eq!(detail["name"], "keys");

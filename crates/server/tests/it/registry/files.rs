@@ -1,4 +1,4 @@
-//! The bytes that were published, whole and in parts.
+//! Tests downloads of archives, complete and in ranges.
 
 use reqwest::Method;
 use savoir_skill::digest::sha256_hex;
@@ -7,7 +7,8 @@ use savoir_store::registry::Published;
 use super::{API, Draft, draft, tree};
 use crate::harness::{Client, Reply, TestServer, for_each_server};
 
-/// A skill whose archive has more than a piece; what repeats itself would be packed.
+/// A skill whose archive is larger than one chunk. Its content is random, because repetitive
+/// content would be compressed.
 fn large() -> Draft {
     let mut state = 1_u64;
     let noise: Vec<u8> = (0..1_500_000)
@@ -81,8 +82,8 @@ async fn parts(server: &TestServer, path: &str, archive: &[u8]) {
     ] {
         let (head, bytes) = given(&stranger.header("range", &asked), path).await;
         assert_eq!(head.status, 206, "{asked}");
-        let told = format!("bytes {from}-{}/{size}", to - 1);
-        assert_eq!(head.header("content-range"), told);
+        let value = format!("bytes {from}-{}/{size}", to - 1);
+        assert_eq!(head.header("content-range"), value);
         assert!(bytes == archive[from..to], "{asked}");
     }
     let (head, _) = given(&stranger.header("range", &format!("bytes={size}-")), path).await;
@@ -95,13 +96,13 @@ async fn parts(server: &TestServer, path: &str, archive: &[u8]) {
     let tag = head.header("etag").to_owned();
     let same = stranger.header("if-none-match", &tag).get(path).await;
     assert_eq!(same.status, 304);
-    // A part of something else is no use: then all is sent.
+    // If the tag of `If-Range` does not match, the whole archive is sent.
     let other = stranger.header("if-range", "\"other\"").header("range", "bytes=0-0");
     assert_eq!(given(&other, path).await.0.status, 200);
 }
 
 #[tokio::test]
-async fn damaged_bytes_do_not_arrive() {
+async fn damaged_archives_are_not_served() {
     for_each_server(
         |_| {},
         async |server| {
@@ -118,7 +119,7 @@ async fn damaged_bytes_do_not_arrive() {
                 std::fs::write(&file, &bytes).unwrap();
                 let whole = arrived(&server.stranger(), &path).await;
                 assert!(whole.is_none(), "{filename}: damaged bytes arrived as if they were whole");
-                // What is shorter does not arrive either.
+                // A truncated archive does not arrive either.
                 std::fs::write(&file, &bytes[..middle]).unwrap();
                 assert!(arrived(&server.stranger(), &path).await.is_none(), "{filename}");
                 std::fs::remove_file(&file).unwrap();
@@ -129,7 +130,7 @@ async fn damaged_bytes_do_not_arrive() {
     .await;
 }
 
-/// The bytes, if all of them came.
+/// The bytes of a complete response; `None` if it was aborted.
 async fn arrived(who: &Client, path: &str) -> Option<Vec<u8>> {
     let response = who.request(Method::GET, path).send().await.ok()?;
     let success = response.status().is_success();

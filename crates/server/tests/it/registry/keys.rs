@@ -1,4 +1,4 @@
-//! Keys and signatures: who vouches for what.
+//! Tests signing keys and signatures of versions.
 
 use savoir_package::trust::SigningKey;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn signatures(draft: &Draft) -> String {
 }
 
 #[tokio::test]
-async fn keys_are_registered_and_everybody_sees_them() {
+async fn registered_keys_are_public() {
     for_each_server(|_| {}, async |server| {
         let ada = server.register("ada@example.org").await;
         publish(server, &ada, "acme/tool", "1.0.0").await;
@@ -52,7 +52,7 @@ async fn keys_are_registered_and_everybody_sees_them() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_and_who_may_not() {
+async fn invalid_keys_and_missing_permission_are_rejected() {
     for_each_server(
         |_| {},
         async |server| {
@@ -85,7 +85,7 @@ async fn what_is_no_key_and_who_may_not() {
     .await;
 }
 
-/// A version that its publisher signed, with all who have to do with it.
+/// A version that its publisher signed, with all accounts and keys.
 struct Scene {
     ada: Client,
     auditor: Client,
@@ -113,7 +113,7 @@ async fn scene(server: &TestServer) -> Scene {
 }
 
 #[tokio::test]
-async fn an_auditor_makes_it_verified_and_a_revoked_key_takes_that_back() {
+async fn auditor_signature_verifies_until_its_key_is_revoked() {
     for_each_server(
         |_| {},
         async |server| {
@@ -133,7 +133,7 @@ async fn an_auditor_makes_it_verified_and_a_revoked_key_takes_that_back() {
             assert_eq!(states.len(), 2);
             assert!(states.iter().all(|one| one["state"] == "active"), "{list}");
             assert!(states.iter().any(|one| one["record"] == body["record"]), "{list}");
-            // Auditors are not told to everybody.
+            // The email addresses of auditors are not public.
             let keys = server.stranger().get(&format!("{API}/auditors/keys")).await;
             assert!(!keys.text.contains("eve@") && keys.text.contains(&scene.auditors.key_id()));
             let keys = scene.admin.get(&format!("{API}/auditors/keys")).await;
@@ -171,7 +171,7 @@ async fn forged_signatures() {
             };
             let mut unsigned = good.clone();
             unsigned["signature"] = scene.draft.record(&key())["signature"].clone();
-            // It names a key that is registered, and was made with another.
+            // The record names a registered key, but was signed with another one.
             let mut borrowed = scene.draft.record(&key());
             borrowed["key_id"] = good["key_id"].clone();
             let mut other_key = scene.draft.record(&key());
@@ -191,7 +191,8 @@ async fn forged_signatures() {
                 assert_eq!(reply.status, 400, "{what}: {}", reply.text);
                 reply.refused(400, "invalid_signature");
             }
-            // It holds, and its key is not registered, or registered for others.
+            // The signature is valid, but the key is not registered, or registered for another
+            // owner.
             for (signer, key, who) in [
                 ("auditor", &key(), &scene.auditor),
                 ("auditor", &scene.publishers, &scene.auditor),
@@ -224,7 +225,7 @@ async fn forged_signatures() {
 }
 
 #[tokio::test]
-async fn a_publisher_signs_later() {
+async fn signature_can_be_added_after_publishing() {
     for_each_server(
         |_| {},
         async |server| {
@@ -249,7 +250,7 @@ async fn a_publisher_signs_later() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_those_who_registered_it_first() {
+async fn key_belongs_to_the_first_namespace_that_registers_it() {
     for_each_server(
         |_| {},
         async |server| {
@@ -258,7 +259,8 @@ async fn a_key_belongs_to_those_who_registered_it_first() {
             bob.call(&format!("{API}/namespaces/bobs")).await.ok(201);
             let (bobs, auditors) =
                 (format!("{API}/namespaces/bobs/keys"), format!("{API}/auditors/keys"));
-            // Else what others signed would count as signed for bob, and auditors could sign nothing.
+            // Otherwise, signatures of others would count as bob's, and the auditors could not use
+            // their own key.
             for key in [&scene.publishers, &scene.auditors] {
                 let message = bob.post(&bobs, &wanted(key)).await.refused(409, "key_taken");
                 assert!(message.contains("a key of your own"), "{message}");
@@ -270,7 +272,7 @@ async fn a_key_belongs_to_those_who_registered_it_first() {
                 body["email"] = "eve@example.org".into();
                 scene.admin.post(&auditors, &body).await.refused(409, "key_taken");
             }
-            // Who owns both may use one key for both, and one that was revoked is still theirs.
+            // An owner of both namespaces may use one key for both. A revoked key stays theirs.
             let route = format!("{API}/namespaces/second/keys");
             scene.ada.call(&format!("{API}/namespaces/second")).await.ok(201);
             scene.ada.post(&route, &wanted(&scene.publishers)).await.ok(201);

@@ -1,4 +1,4 @@
-//! The log of all changes.
+//! Tests the audit log.
 
 use savoir_package::trust::SigningKey;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn acts(entries: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn every_change_is_there() {
+async fn every_change_is_in_the_audit_log() {
     for_each_server(
         |_| {},
         async |server| {
@@ -86,7 +86,7 @@ async fn every_change_is_there() {
 }
 
 #[tokio::test]
-async fn page_by_page_and_by_what() {
+async fn audit_log_has_pages_and_filters() {
     for_each_server(
         |_| {},
         async |server| {
@@ -125,7 +125,7 @@ async fn page_by_page_and_by_what() {
 }
 
 #[tokio::test]
-async fn members_see_what_is_theirs() {
+async fn members_see_entries_of_their_namespaces() {
     for_each_server(
         |_| {},
         async |server| {
@@ -155,7 +155,7 @@ async fn members_see_what_is_theirs() {
             let robot =
                 program(server, &ada, &json!({"scopes": ["owner"], "namespace": "acme"})).await;
             assert_eq!(read(&robot, "namespace=acme").await.len(), 2);
-            // Who may read, and is a member, reads it; who is none does not.
+            // A token with the right to read can read the entries of its user's teams only.
             let robot = program(server, &ada, &json!({"scopes": ["read"]})).await;
             assert_eq!(read(&robot, "namespace=acme").await.len(), 2);
             robot.get(&log("package=flat")).await.refused(403, "forbidden_scope");
@@ -166,7 +166,7 @@ async fn members_see_what_is_theirs() {
 }
 
 #[tokio::test]
-async fn addresses_are_for_the_team_and_for_administrators() {
+async fn mail_addresses_are_visible_to_team_and_administrators_only() {
     for_each_server(
         |_| {},
         async |server| {
@@ -204,7 +204,7 @@ async fn addresses_are_for_the_team_and_for_administrators() {
             );
             let text = json!(seen).to_string();
             assert!(!text.contains("eve@") && !text.contains(ADMIN), "{text}");
-            // Nobody finds out by asking whose a number is.
+            // The filter does not reveal whose an account id is.
             assert!(read(&bob, "namespace=acme&account=eve@example.org").await.is_empty());
             assert_eq!(read(&bob, &format!("namespace=acme&account={}", eve.id())).await.len(), 1);
             assert_eq!(read(&bob, "namespace=acme&account=ada@example.org").await.len(), 5);
@@ -217,7 +217,7 @@ async fn addresses_are_for_the_team_and_for_administrators() {
 }
 
 #[tokio::test]
-async fn a_program_of_an_administrator_reads_everything() {
+async fn token_of_an_administrator_reads_the_whole_log() {
     for_each_server(
         |_| {},
         async |server| {
@@ -240,7 +240,7 @@ async fn a_program_of_an_administrator_reads_everything() {
                 (&who["role"], &who["scopes"]),
                 (&json!("admin"), &json!(["read", "admin"]))
             );
-            // Without that scope it is a program of anybody.
+            // Without the scope `admin`, a token of an administrator has the rights of a user.
             let robot = program(server, &admin, &json!({"scopes": ["read", "owner"]})).await;
             robot.get(&log).await.refused(403, "forbidden_scope");
         },

@@ -1,4 +1,4 @@
-//! Teams, and what strangers learn of them.
+//! Tests teams, and what other users can see of them.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn roles(who: &Client, route: &str) -> Vec<(Value, Value)> {
 }
 
 #[tokio::test]
-async fn a_team_grows_and_shrinks() {
+async fn team_members_are_added_and_removed() {
     for_each_server(
         |_| {},
         async |server| {
@@ -44,14 +44,14 @@ async fn a_team_grows_and_shrinks() {
                     (json!("bob@example.org"), json!("publisher")),
                 ];
                 assert_eq!(roles(&bob, &route).await, expected);
-                // A publisher is no owner.
+                // A publisher cannot manage the team.
                 let message = bob.post(&route, &body).await.refused(403, "forbidden_scope");
                 assert!(message.contains("owner"), "{message}");
                 let last = json!({"email": "ada@example.org", "role": "publisher"});
                 ada.post(&route, &last).await.refused(409, "last_owner");
                 ada.delete(&format!("{route}/ada@example.org")).await.refused(409, "last_owner");
                 bob.delete(&format!("{route}/{}", ada.id())).await.refused(403, "forbidden_scope");
-                // Everybody may leave.
+                // Members can remove themselves.
                 bob.delete(&format!("{route}/bob@example.org")).await.ok(204);
                 bob.delete(&format!("{route}/{}", bob.id())).await.refused(404, "not_found");
                 ada.post(&route, &body).await.ok(200);
@@ -64,7 +64,7 @@ async fn a_team_grows_and_shrinks() {
 }
 
 #[tokio::test]
-async fn strangers_learn_no_addresses() {
+async fn mail_addresses_are_hidden_from_non_members() {
     for_each_server(
         |_| {},
         async |server| {
@@ -87,7 +87,7 @@ async fn strangers_learn_no_addresses() {
                 assert!(who.get(&route).await.text.contains("ada@example.org"));
             }
             server.client("sav_wrong").get(&route).await.refused(401, "unauthorized");
-            // Whether there is an account is told to nobody else, in no other words.
+            // For other users, the error does not reveal whether an account exists.
             for route in
                 [format!("{API}/namespaces/acme/members"), format!("{API}/namespaces/free/members")]
             {
@@ -116,7 +116,7 @@ async fn strangers_learn_no_addresses() {
 }
 
 #[tokio::test]
-async fn a_namespace_is_given_away() {
+async fn namespace_is_transferred() {
     for_each_server(
         |_| {},
         async |server| {
@@ -136,7 +136,7 @@ async fn a_namespace_is_given_away() {
             ada.post(&route, &json!({"to": "ada@example.org"}))
                 .await
                 .refused(403, "forbidden_scope");
-            // An administrator helps if the only owner is gone.
+            // An administrator can transfer a namespace whose only owner is gone.
             admin.post(&route, &json!({"to": "ada@example.org"})).await.ok(200);
             let members = format!("{API}/namespaces/acme/members");
             assert_eq!(roles(&ada, &members).await, [(json!("ada@example.org"), json!("owner"))]);
@@ -151,7 +151,7 @@ async fn a_namespace_is_given_away() {
 }
 
 #[tokio::test]
-async fn reserved_names() {
+async fn reserved_prefixes_are_granted_by_administrators() {
     for_each_server(
         |_| {},
         async |server| {
@@ -177,7 +177,7 @@ async fn reserved_names() {
             admin.put(&unknown, &json!({})).await.refused(400, "invalid_request");
             let nobody = format!("{API}/prefixes/mcp-/none@example.org");
             admin.put(&nobody, &json!({})).await.refused(404, "not_found");
-            // The token of an administrator without `admin` is that of anybody.
+            // Without the scope `admin`, a token of an administrator has the rights of a user.
             let robot = program(server, &admin, &json!({"scopes": ["owner"]})).await;
             robot.put(&grant, &json!({})).await.refused(403, "forbidden_scope");
         },
@@ -186,7 +186,7 @@ async fn reserved_names() {
 }
 
 #[tokio::test]
-async fn what_is_no_team() {
+async fn invalid_team_names_are_rejected() {
     for_each_server(
         |_| {},
         async |server| {

@@ -1,4 +1,4 @@
-//! Reviews, publishers, requests for an audit, and texts by their digest.
+//! Tests reviews, pages of publishers, audit requests, and prose by its digest.
 
 use savoir_skill::digest::sha256_hex;
 use serde_json::json;
@@ -157,7 +157,7 @@ async fn publishers_have_a_page() {
             assert_eq!((&page["namespace"], &page["skill_count"]), (&json!("acme"), &json!(2)));
             assert_eq!(page["rating"]["count"], json!(1));
             assert_eq!(page["skills"].as_array().map(Vec::len), Some(2), "{page}");
-            // One rating of ten, and nothing signed.
+            // Full points for ratings need ten ratings, so one gives 3 of 30; nothing is signed.
             assert_eq!(page["reputation"], json!(3), "{page}");
             let none = format!("{API}/publishers/nobody");
             server.stranger().get(&none).await.refused(404, "not_found");

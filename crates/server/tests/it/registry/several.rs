@@ -1,4 +1,4 @@
-//! Several processes on one registry.
+//! Tests several processes on one registry.
 
 use serde_json::json;
 
@@ -6,11 +6,11 @@ use super::{API, is_yanked, publish};
 use crate::harness::for_each_server;
 
 #[tokio::test]
-async fn what_one_says_the_other_knows() {
+async fn changes_of_one_server_are_visible_to_the_other() {
     for_each_server(
         |_| {},
         async |server| {
-            // With a file there is one process.
+            // SQLite supports only one process.
             if server.database.kind() == savoir_store::DatabaseKind::Sqlite {
                 return;
             }
@@ -20,7 +20,7 @@ async fn what_one_says_the_other_knows() {
             let route = format!("{API}/skills/acme/tool/1.0.0/yank");
             for round in 0..10 {
                 let yanked = round % 2 == 0;
-                // The other one remembers what is so now.
+                // Fills the cache of the other process.
                 for _ in 0..3 {
                     assert_eq!(is_yanked(&other, "acme/tool").await, !yanked);
                 }

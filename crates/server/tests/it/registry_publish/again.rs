@@ -1,4 +1,4 @@
-//! The same bytes once more: after they were taken down, and by somebody else.
+//! Tests publishing the same bytes again: after they were withdrawn, and by another user.
 
 use savoir_package::{
     File, archive,
@@ -14,7 +14,7 @@ use super::{SKILLS, is, manifest, publish, send, skill, tree};
 use crate::harness::{ADMIN, TestServer};
 
 #[tokio::test]
-async fn what_was_taken_down_does_not_come_back_under_another_number() {
+async fn removed_content_cannot_be_published_as_another_version() {
     let server = TestServer::start().await;
     let (ada, admin) = (server.register("ada@example.org").await, server.register(ADMIN).await);
     let prose = |folder: &str, text: &str| {
@@ -41,7 +41,7 @@ async fn what_was_taken_down_does_not_come_back_under_another_number() {
             assert!(message.as_str().unwrap().contains(words), "{words}: {message}");
         }
     }
-    // An administrator who thinks better of it lets them come back.
+    // An administrator can allow withdrawn bytes again.
     let clearance = format!("/registry/api/v1/clearances/{}", sha256_hex(&first));
     let body = json!({"reason": "It cools.", "package": "anon/tea"});
     assert_eq!(admin.put(&clearance, &body).await.status, 200);
@@ -51,7 +51,8 @@ async fn what_was_taken_down_does_not_come_back_under_another_number() {
     assert_eq!(admin.put(&route("0.0.2", "verdict"), &allow).await.status, 200);
     let reply = publish(&ada, "?namespace=anon", second.clone()).await;
     assert_eq!(reply.json()["published"]["version"], "0.0.4", "{}", reply.text);
-    // Whoever blocks one is told of the other, and that it is blocked is told as of a yank.
+    // The response to blocking a version lists other versions with the same content. A blocked
+    // version is shown as yanked.
     let reply = admin.put(&route("0.0.2", "verdict"), &block).await;
     assert_eq!(reply.json()["same_content"], json!(["anon/tea@0.0.4"]), "{}", reply.text);
     let shown = ada.get(&format!("{SKILLS}/anon/tea/0.0.2")).await.json();
@@ -60,13 +61,13 @@ async fn what_was_taken_down_does_not_come_back_under_another_number() {
     is(&publish(&ada, "?namespace=anon&name=coffee", second).await, 403, "taken_down");
     let log = admin.get("/registry/api/v1/audit-log?act=judged&limit=1").await.json();
     assert_eq!(log["items"][0]["details"]["reason"], "it stains", "{log}");
-    // A clearance from before does not outlive the next decision.
+    // A clearance from before does not apply to the next decision.
     assert_eq!(admin.post(&route("0.0.3", "withdraw"), &withdraw).await.status, 200);
     is(&publish(&ada, "?namespace=anon", first).await, 403, "taken_down");
 }
 
 #[tokio::test]
-async fn what_somebody_signed_does_not_count_for_who_took_it() {
+async fn copied_signature_does_not_count_for_another_namespace() {
     let server = TestServer::start().await;
     let (ada, bob) =
         (server.register("ada@example.org").await, server.register("bob@example.org").await);
@@ -78,7 +79,7 @@ async fn what_somebody_signed_does_not_count_for_who_took_it() {
         .add("signature.json".to_owned(), File { bytes: record.clone(), executable: false })
         .unwrap();
     let signed = archive::pack("tool", &files).unwrap();
-    // Its owner has not registered the key yet.
+    // The owner has not registered the key yet.
     let reply = publish(&ada, "?namespace=acme", signed.clone()).await;
     assert_eq!(reply.json()["published"]["security_tier"], "experimental", "{}", reply.text);
     let public = json!({"public_key": key.public_key().to_base64(), "label": "found"});
@@ -97,7 +98,7 @@ async fn what_somebody_signed_does_not_count_for_who_took_it() {
 }
 
 #[tokio::test]
-async fn a_key_is_whose_who_has_its_secret_half() {
+async fn registering_a_key_needs_proof_of_possession() {
     let server = TestServer::start().await;
     let (ada, bob) =
         (server.register("ada@example.org").await, server.register("bob@example.org").await);
@@ -110,7 +111,8 @@ async fn a_key_is_whose_who_has_its_secret_half() {
     let prove = |key: &SigningKey, owner_scope: &str| {
         possession::prove(key, Purpose { owner_scope, registry: &registry })
     };
-    // Somebody who has seen its public half is first, and signs something that they took.
+    // Bob, who knows only the public key, registers it first, and publishes a copied skill that it
+    // signs.
     let public = key.public_key().to_base64();
     assert_eq!(bob.post(&keys("bobs"), &json!({"public_key": public})).await.status, 201);
     let mut files = tree(&[("SKILL.md", &manifest("tool", "1.0.0", ""))]);
@@ -120,7 +122,7 @@ async fn a_key_is_whose_who_has_its_secret_half() {
     let reply = publish(&bob, "?namespace=bobs", signed).await;
     assert_eq!(reply.json()["published"]["security_tier"], "community", "{}", reply.text);
     is(&ada.post(&keys("acme"), &json!({"public_key": public})).await, 409, "key_taken");
-    // What was signed for another namespace, or by another key, proves nothing.
+    // A proof for another namespace or registry, or by another key, is invalid.
     let other = SigningKey::generate().unwrap();
     for proof in [
         prove(&key, "bobs"),
@@ -139,11 +141,11 @@ async fn a_key_is_whose_who_has_its_secret_half() {
     assert_eq!(listed["items"][0]["reason"], "somebody else showed that it is theirs", "{listed}");
     let lowered = bob.get(&format!("{SKILLS}/bobs/tool/1.0.0")).await.json();
     assert_eq!(lowered["security_tier"], "experimental", "{lowered}");
-    // Nobody takes it from who has shown that it is theirs.
+    // A proved key cannot be registered by another namespace.
     let again = json!({"public_key": public, "proof": prove(&key, "more")});
     assert_eq!(bob.call("/registry/api/v1/namespaces/more").await.status, 201);
     is(&bob.post(&keys("more"), &again).await, 409, "key_taken");
-    // Their own namespaces share it, whether they showed it there or not.
+    // Namespaces of the same owner can share a key, with or without a proof for each.
     let old = SigningKey::generate().unwrap();
     let public = old.public_key().to_base64();
     assert_eq!(ada.call("/registry/api/v1/namespaces/second").await.status, 201);
@@ -159,7 +161,7 @@ async fn a_key_is_whose_who_has_its_secret_half() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_meant_is_the_one_that_is_published() {
+async fn requested_version_must_match_the_skill() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let bytes = skill("tool", "1.0.0", "");

@@ -1,4 +1,4 @@
-//! Uploads that were made to do harm: forms, and those of which nothing more comes.
+//! Tests malicious uploads: ambiguous forms, and uploads that stall.
 
 use std::{io::Write as _, net::TcpStream, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::{SKILLS, form, is, noise, publish, send, skill, tree};
 use crate::harness::{Client, TestServer};
 
-/// Sends a form on a connection, and reads the answer.
+/// Sends a form on an open connection, and reads the response.
 async fn ask_on(stream: &mut tokio::net::TcpStream, client: &Client, body: &[u8]) -> String {
     let head = format!(
         "POST {SKILLS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\
@@ -21,7 +21,7 @@ async fn ask_on(stream: &mut tokio::net::TcpStream, client: &Client, body: &[u8]
     );
     stream.write_all(&[head.as_bytes(), body].concat()).await.expect("the server listens");
     let mut answer = String::new();
-    // It is short, and ends as JSON does.
+    // The response is short and ends like JSON.
     while !answer.ends_with("}}") {
         let mut some = [0; 4096];
         let count = stream.read(&mut some).await.expect("an answer");
@@ -32,7 +32,7 @@ async fn ask_on(stream: &mut tokio::net::TcpStream, client: &Client, body: &[u8]
 }
 
 #[tokio::test]
-async fn no_part_of_a_form_is_there_twice() {
+async fn duplicate_form_fields_are_rejected() {
     let server = TestServer::start().await;
     let ada = server.register("ada@example.org").await;
     let (one, two) = (skill("one", "1.0.0", ""), skill("two", "1.0.0", ""));
@@ -44,7 +44,8 @@ async fn no_part_of_a_form_is_there_twice() {
     let twice: [(&str, &[u8]); 3] =
         [("artifact", &one), ("namespace", b"acme"), ("namespace", b"other")];
     is(&send(&ada, &twice).await, 400, "invalid_request");
-    // Who sends much more hears it, too, and goes on asking on the same connection.
+    // A client that sends much more data gets the response, too, and can continue on the same
+    // connection.
     let rest = noise(2_000_000);
     let much: [(&str, &[u8]); 3] =
         [("changelog", b"a"), ("changelog", b"b"), ("artifact", rest.as_bytes())];
@@ -55,12 +56,12 @@ async fn no_part_of_a_form_is_there_twice() {
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("twice"), "{answer}");
     }
     assert_eq!(server.stranger().get(SKILLS).await.json()["items"], json!([]));
-    // What means nothing may be there as often as somebody likes.
+    // Unknown parts may occur several times.
     let more: [(&str, &[u8]); 3] = [("x", b"1"), ("artifact", &one), ("x", b"2")];
     assert_eq!(send(&ada, &more).await.status, 201);
 }
 
-/// An upload of which nothing more comes than its beginning.
+/// An upload that stalls after its first bytes.
 fn sleeping(client: &Client) -> TcpStream {
     let address = client.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
@@ -73,7 +74,7 @@ fn sleeping(client: &Client) -> TcpStream {
     stream
 }
 
-/// Whether there is a place for one more upload of somebody; what is sent is none.
+/// Whether another upload gets a slot. The body is not a package, so it is rejected quickly.
 async fn has_place(client: &Client) -> bool {
     let nothing = json!({});
     let sent = client.post(SKILLS, &nothing);
@@ -82,12 +83,12 @@ async fn has_place(client: &Client) -> bool {
             assert_eq!(reply.status, 415, "{}", reply.text);
             true
         }
-        // It waits for one.
+        // The request waits for a slot.
         Err(_) => false,
     }
 }
 
-/// Waits until there is a place, or none any more.
+/// Waits until a slot is free, or until none is.
 async fn places(client: &Client, wanted: bool) {
     for _ in 0..1200 {
         if has_place(client).await == wanted {
@@ -98,7 +99,7 @@ async fn places(client: &Client, wanted: bool) {
     panic!("after a minute there is {} place", if wanted { "no" } else { "still a" });
 }
 
-/// A skill with a tool that does not come back by itself.
+/// A skill with a tool that runs endlessly.
 fn endless() -> Vec<u8> {
     let text = "---\nname: endless\nversion: 1.0.0\ndescription: Looks something up. Use for \
          tests.\nauthor: Sam\nlicense: MIT\npermissions:\n  - network:none\ntools:\n  - name: look\n    \
@@ -110,7 +111,7 @@ fn endless() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn who_hangs_up_keeps_a_place_until_the_vetting_is_over() {
+async fn disconnected_publish_occupies_its_slot_until_vetting_ends() {
     if !SandboxSupport::detect().sandbox.is_available() {
         eprintln!("=== SKIPPED: tools are not run here, so that vetting takes no time ===");
         return;
@@ -122,21 +123,21 @@ async fn who_hangs_up_keeps_a_place_until_the_vetting_is_over() {
     })
     .await;
     let ada = server.register("ada@example.org").await;
-    // One place is left when all but one are taken.
+    // With all slots taken, another upload waits until one is free.
     let mut taken: Vec<TcpStream> = (0..8).map(|_| sleeping(&ada)).collect();
     places(&ada, false).await;
     taken.pop();
     places(&ada, true).await;
     let bytes = endless();
     let mut held = false;
-    // Nobody can see from outside when the vetting begins.
+    // The start of the vetting is not visible from outside, so several delays are tried.
     for patience in [500, 1500, 3000] {
         let sent =
             tokio::time::timeout(Duration::from_millis(patience), publish(&ada, "", bytes.clone()));
         if let Ok(reply) = sent.await {
             panic!("it was not vetted for long: {}", reply.text);
         }
-        // The server knows by then that nobody waits any more.
+        // By now the server has noticed that the client disconnected.
         tokio::time::sleep(Duration::from_secs(1)).await;
         held = !has_place(&ada).await;
         places(&ada, true).await;

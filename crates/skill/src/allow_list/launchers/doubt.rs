@@ -1,17 +1,18 @@
 //! Decides whether a command may run more than its pattern names.
 
 use super::{
-    CommandPassing, KnownOptions, Launcher, Style, Subcommands, Words,
+    CommandPassing, KnownOptions, Launcher, Style, Subcommands, Words, startup_files,
     table::{BASE, TABLE},
 };
 
 /// Returns why a command may run more than its first `named` words, which the pattern contains;
 /// `None` if it does not.
 pub(crate) fn find_doubt(words: &[String], named: usize) -> Option<String> {
-    match find(words.first()?) {
+    let doubt = match find(words.first()?) {
         Some(launcher) => Command { launcher, words, named }.find_reason().err(),
         None => find_handed_over_command(words, named),
-    }
+    };
+    doubt.or_else(|| startup_files::find_written(words, named))
 }
 
 /// Options by which many programs execute their value.
@@ -52,8 +53,13 @@ fn find(word: &str) -> Option<&'static Launcher> {
     let name = word.rsplit('/').next().unwrap_or(word);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     let of = |name: &str| TABLE.iter().find(|launcher| launcher.names.contains(&name));
-    of(name).or_else(|| of(bare))
+    // `x86_64-linux-gnu-gcc`
+    let cross = || bare.rsplit('-').next().filter(|end| CROSS_TOOLS.contains(end));
+    of(name).or_else(|| of(bare)).or_else(|| cross().and_then(of))
 }
+
+/// Programs whose name can have the target system in front.
+const CROSS_TOOLS: [&str; 8] = ["gcc", "g++", "cc", "c++", "cpp", "clang", "ld", "gfortran"];
 
 #[derive(Clone, Copy)]
 struct Command<'a> {
@@ -63,8 +69,11 @@ struct Command<'a> {
     named: usize,
 }
 
-impl Command<'_> {
+impl<'a> Command<'a> {
     fn find_reason(self) -> Result<(), String> {
+        if let Some(word) = self.find_word_that_runs() {
+            return Err(self.runs(word));
+        }
         let (mut at, mut plain, mut only_words) = (1, 0, false);
         while let Some(word) = self.words.get(at) {
             if !only_words && word == "--" {
@@ -87,6 +96,14 @@ impl Command<'_> {
             at += 1;
         }
         Ok(())
+    }
+
+    /// Returns the first word with one of [`Launcher::runs_if`] that the pattern does not contain.
+    fn find_word_that_runs(self) -> Option<&'a str> {
+        let runs = |text: &str| self.launcher.runs_if.iter().any(|part| text.contains(part));
+        let mut pairs = self.words.windows(2).skip(self.named.saturating_sub(1));
+        let pair = pairs.find(|pair| runs(&pair[1]) || runs(&pair.join(" ")))?;
+        Some(&pair[1])
     }
 
     /// Whether a word is a number: `-7`, and `-10k` where letters are not options.
@@ -329,6 +346,10 @@ impl Command<'_> {
                 self.value(at, word)?;
             }
             if word == "--" {
+                let has_more = at + 1 < self.words.len();
+                if known.forwards.contains(&name) && has_more && !self.is_named(at + 1) {
+                    return Err(self.runs(&format!("{name} --")));
+                }
                 only_words = true;
             } else if !only_words && is_option(word) && !self.is_number(word) {
                 // It is unknown which options take a value, so no word is skipped.

@@ -20,10 +20,11 @@ pub(super) const BASE: Launcher = Launcher {
     style: Style::Clustered,
     words: Words::Plain,
     risky_parts: &[],
+    runs_if: &[],
 };
 
 const NO_SUBCOMMANDS: Subcommands =
-    Subcommands { plain: &[], acts: &[], executes: &[], options: &[], own: &[], addressed: &[] };
+    Subcommands { plain: &[], acts: &[], executes: &[], options: &[], own: &[], addressed: &[], forwards: &[] };
 
 const fn command(after: usize) -> Words {
     Words::Command { after, how: CommandPassing::Words }
@@ -213,7 +214,9 @@ pub(super) static TABLE: &[Launcher] = &[
     },
     Launcher {
         names: &["curl"],
-        executes: &["-K", "--config", "--engine"],
+        executes: &["-K", "--config", "--engine", "--unix-socket", "--abstract-unix-socket"],
+        // A format for `-w` can name a file to write to.
+        runs_if: &["--expand-", "%output", "w @", "-w@", "sw@", "write-out=@", "write-out @"],
         acts: &[
             "-o", "-O", "-J", "-c", "-D", "--output", "--output-dir", "--remote-name", "--remote-name-all",
             "--remote-header-name", "--cookie-jar", "--dump-header", "--trace", "--trace-ascii",
@@ -226,8 +229,11 @@ pub(super) static TABLE: &[Launcher] = &[
     Launcher {
         names: &["wget"],
         executes: &["-e", "--execute", "--use-askpass", "--config"],
-        acts: &["-O", "-o", "-a", "--output-document", "--output-file", "--append-output"],
-        takes: &["-P", "-t", "-T", "-U", "-w", "-i", "-A", "-R", "-D"],
+        acts: &[
+            "-O", "-o", "-a", "-P", "--output-document", "--output-file", "--append-output",
+            "--directory-prefix", "--save-cookies", "--warc-file", "--hsts-file", "--rejected-log",
+        ],
+        takes: &["-t", "-T", "-U", "-w", "-i", "-A", "-R", "-D"],
         ..BASE
     },
     // Interpreters: a pattern can name a script file, but not the code in a text.
@@ -279,13 +285,12 @@ pub(super) static TABLE: &[Launcher] = &[
     // Builds and packages.
     Launcher {
         names: &["make", "gmake"],
-        executes: &["-f", "-E", "-I", "--file", "--makefile", "--eval", "--include-dir"],
+        executes: &["-f", "-C", "-E", "-I", "--file", "--makefile", "--directory", "--eval", "--include-dir"],
         understood: Only(&[
-            "-j", "-k", "-n", "-s", "-B", "-C", "-w", "-i", "-q", "-t", "-r", "-R", "-l", "-O", "-d", "-p", "-v",
+            "-j", "-k", "-n", "-s", "-B", "-w", "-i", "-q", "-t", "-r", "-R", "-l", "-O", "-d", "-p", "-v",
             "-h", "--jobs", "--keep-going", "--dry-run", "--just-print", "--silent", "--quiet",
-            "--always-make", "--directory", "--version", "--help", "--no-print-directory", "--question",
+            "--always-make", "--version", "--help", "--no-print-directory", "--question",
         ]),
-        takes: &["-C", "--directory"],
         attached: &["-j", "-l", "-O"],
         // `SHELL=…`, `CC=…`
         risky_parts: &["="],
@@ -293,10 +298,11 @@ pub(super) static TABLE: &[Launcher] = &[
     },
     Launcher {
         names: &["npm", "pnpm", "yarn", "bun", "deno"],
-        executes: &["--script-shell", "--node-options", "--shell", "--call"],
+        executes: NODE_OPTIONS,
         // An unknown option may take the next word as its value, which then is not a subcommand.
-        understood: Only(&["-s", "-q", "--silent", "--quiet", "--version", "-v", "--help", "-h", "--json", "--prefix", "--cwd", "--dir", "--workspace"]),
-        takes: &["-C", "--prefix", "--dir", "--cwd", "-w", "--workspace"],
+        understood: Only(&["-s", "-q", "--silent", "--quiet", "--version", "-v", "--help", "-h", "--json", "--workspace"]),
+        takes: &["-w", "--workspace"],
+        runs_if: &["--config."],
         words: Words::Subcommand(Subcommands {
             plain: &[
                 "ls", "list", "ll", "la", "view", "info", "show", "outdated", "audit", "search", "why",
@@ -308,7 +314,7 @@ pub(super) static TABLE: &[Launcher] = &[
                 "version", "init", "audit fix", "dedupe", "prune", "uninstall", "remove", "rm",
             ],
             executes: &["exec", "x", "dlx", "create"],
-            options: &["--script-shell", "--node-options", "--shell-emulator", "--call"],
+            options: NODE_OPTIONS,
             own: &[("exec", &["-c"]), ("x", &["-c"])],
             ..NO_SUBCOMMANDS
         }),
@@ -322,9 +328,9 @@ pub(super) static TABLE: &[Launcher] = &[
     },
     Launcher {
         names: &["cargo"],
-        executes: &["--config", "-Z"],
+        executes: &["--config", "-Z", "-C"],
         understood: Only(&["--color", "--version", "-V", "--help", "-h", "-q", "-v", "--quiet", "--verbose", "--locked", "--offline", "--frozen", "--list"]),
-        takes: &["-C", "--color"],
+        takes: &["--color"],
         words: Words::Subcommand(Subcommands {
             plain: &[
                 "add", "b", "bench", "build", "c", "check", "clean", "clippy", "d", "doc", "fetch", "fmt",
@@ -332,18 +338,20 @@ pub(super) static TABLE: &[Launcher] = &[
                 "vendor", "version",
             ],
             acts: &["run", "r", "install", "fix", "publish"],
-            options: &["--config"],
+            options: &["--config", "--manifest-path"],
             ..NO_SUBCOMMANDS
         }),
         ..BASE
     },
     Launcher {
         names: &["go"],
+        // Linkers and compilers in the values of `-ldflags` and `-gccgoflags`.
+        runs_if: &["-extld", "-extar", "-gccgo"],
         understood: Only(&["-h", "--help", "--version"]),
         words: Words::Subcommand(Subcommands {
             plain: &["build", "doc", "env", "fmt", "list", "mod", "test", "version", "vet", "help"],
             acts: &["run", "generate", "install", "get", "tool", "env -w"],
-            options: &["-toolexec", "-exec", "-vettool"],
+            options: &["-toolexec", "-exec", "-vettool", "-C", "-overlay", "-modfile", "-compiler"],
             ..NO_SUBCOMMANDS
         }),
         style: Style::Whole,
@@ -385,6 +393,38 @@ pub(super) static TABLE: &[Launcher] = &[
             options: &["--kubeconfig"],
             ..NO_SUBCOMMANDS
         }),
+        ..BASE
+    },
+    // Compilers, linkers and programs that load libraries.
+    Launcher {
+        names: &["gcc", "g++", "cc", "c++", "c89", "c99", "cpp", "clang", "clang++", "gfortran", "gdc", "nvcc"],
+        runs_if: &[
+            "@", "-B", "-wrapper", "-plugin", "-fplugin", "-iplugindir", "-specs", "-fuse-ld", "-ld-path",
+            "-Xclang", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-load", "--config", "--prefix",
+            "-toolchain", "-install-dir", "--for-linker", "--for-assembler", "-ccbin", "--compiler-bindir",
+            "-optf", "--options-file", "-mllvm",
+        ],
+        style: Style::Whole,
+        ..BASE
+    },
+    Launcher {
+        names: &["ld", "gold", "lld", "ld.bfd", "ld.gold", "ld.lld", "mold", "ar", "nm", "ranlib", "strip", "objcopy", "objdump", "size"],
+        // Long options may be abbreviated.
+        runs_if: &["@", "-plu", "-load-pass", "-mllvm"],
+        style: Style::Whole,
+        ..BASE
+    },
+    Launcher {
+        names: &["rustc"],
+        runs_if: &["@", "-C", "--codegen", "-Z", "--sysroot", "--extern"],
+        style: Style::Whole,
+        ..BASE
+    },
+    Launcher { names: &["javac"], runs_if: &["@", "-J", "-processor", "--processor", "-Xplugin"], style: Style::Whole, ..BASE },
+    Launcher {
+        names: &["openssl"],
+        runs_if: &["engine", "-provider", "-config"],
+        style: Style::Whole,
         ..BASE
     },
     // More builds.
@@ -443,7 +483,7 @@ pub(super) static TABLE: &[Launcher] = &[
         ..BASE
     },
     // Typesetting.
-    Launcher { names: &["pandoc"], executes: &["-F", "-L", "--filter", "--lua-filter", "--pdf-engine", "-d", "--defaults"], ..BASE },
+    Launcher { names: &["pandoc"], executes: &["-F", "-L", "--filter", "--lua-filter", "--pdf-engine", "--pdf-engine-opt", "-d", "--defaults", "--data-dir"], runs_if: &[".lua"], ..BASE },
     Launcher { names: &["latexmk"], executes: &["-e", "-r", "-pdflatex", "-xelatex", "-lualatex", "-latex", "-shell-escape"], style: Style::Whole, risky_parts: &["="], ..BASE },
     Launcher {
         names: &["tex", "latex", "pdftex", "pdflatex", "xetex", "xelatex", "luatex", "lualatex"],
@@ -486,6 +526,7 @@ pub(super) static TABLE: &[Launcher] = &[
             plain: &["pr", "issue", "repo", "run", "release", "api", "search", "browse", "gist", "label", "workflow", "status", "project", "cache", "ruleset", "org", "auth status"],
             acts: &["alias", "extension", "ext", "auth", "config", "secret", "variable", "ssh-key", "gpg-key", "copilot"],
             executes: &["codespace", "cs"],
+            forwards: &["repo", "gist"],
             ..NO_SUBCOMMANDS
         }),
         ..BASE
@@ -510,6 +551,15 @@ pub(super) static TABLE: &[Launcher] = &[
     Launcher { names: &["sqlite", "psql", "mysql", "mariadb"], ..OPAQUE },
 ];
 
+/// Options of package managers for Node that name a program, a file of settings, or another project
+/// with settings of its own.
+const NODE_OPTIONS: &[&str] = &[
+    "-C", "--script-shell", "--shell-emulator", "--node-options", "--shell", "--call", "--git",
+    "--prefix", "--cwd", "--dir", "--userconfig", "--globalconfig", "--node-gyp", "--python",
+    "--editor", "--viewer", "--browser", "--init-module", "--pnpmfile", "--global-pnpmfile",
+    "--use-yarnrc",
+];
+
 /// Programs of which every word can run something, but not every option.
 const OPAQUE_BUT_OPTIONS: Launcher = Launcher { words: Words::Command { after: 0, how: CommandPassing::Shell }, ..BASE };
 
@@ -522,15 +572,16 @@ const HG: Subcommands = Subcommands {
 
 const GIT: Launcher = Launcher {
     names: &["git"],
-    executes: &["-c", "--config-env", "--exec-path", "--git-dir"],
-    acts: &["-p", "--paginate"],
+    // The settings of another repository name programs that git runs.
+    executes: &["-c", "-C", "--config-env", "--exec-path", "--git-dir", "--work-tree"],
+    acts: &["-p", "--paginate", "--bare"],
     // An unknown option may take the next word as its value, which then is not a subcommand.
     understood: Only(&[
-        "--no-pager", "-P", "--bare", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks",
-        "--glob-pathspecs", "--icase-pathspecs", "--version", "-v", "--help", "-h", "--work-tree",
+        "--no-pager", "-P", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks",
+        "--glob-pathspecs", "--icase-pathspecs", "--version", "-v", "--help", "-h",
         "--namespace",
     ]),
-    takes: &["-C", "--work-tree", "--namespace"],
+    takes: &["--namespace"],
     words: Words::Subcommand(Subcommands {
         plain: &[
             "add", "annotate", "apply", "archive", "bisect", "blame", "branch", "bundle", "cat-file",
@@ -555,17 +606,19 @@ const GIT: Launcher = Launcher {
         options: &[
             "--upload-pack", "--receive-pack", "--exec", "--ext-diff", "--textconv",
             "--open-files-in-pager", "--extcmd", "--template", "--config-env", "--filters",
-            "--edit-description", "--strategy", "--output", "--paginate",
+            "--edit-description", "--strategy", "--output", "--paginate", "--separate-git-dir",
         ],
         own: &[
             ("archive", &["-o", "--remote"]),
             ("clone", &["-u", "-c", "--config"]),
+            ("format-patch", &["-o", "--output-directory"]),
             ("grep", &["-O"]),
             ("merge", &["-s"]),
             ("pull", &["-s"]),
             ("rebase", &["-x", "-i", "-s", "--interactive"]),
         ],
         addressed: &["archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"],
+        forwards: &[],
     }),
     // `ext::sh …` is an address that runs a program.
     risky_parts: &["::"],

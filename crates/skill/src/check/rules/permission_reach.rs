@@ -1,9 +1,10 @@
-//! Permissions that are too broad, prompt the user, or cannot be enforced by the sandbox.
+//! Permissions that are too broad, prompt the user, have a wrong scope, or cannot be enforced by the
+//! sandbox.
 
 use savoir_lint::Diagnostic;
 
 use crate::{
-    check::{Context, rule::rule},
+    check::{Context, rule::rule, rules::permissions::PERMISSION_SCOPE},
     dialect::Grant,
     permission::{Decision, Domain, Level, Permission, Tier, decision},
 };
@@ -200,6 +201,12 @@ fn check_breadth(grant: &Grant, tier: Option<Tier>, found: &mut Vec<Diagnostic>)
                 .field("permissions")
                 .help(hint),
         );
+    } else if let Some(problem) = grant.permissions.iter().find_map(Permission::scope_problem) {
+        found.push(
+            Diagnostic::warning(PERMISSION_SCOPE.code, grant.span, problem.reason)
+                .field("permissions")
+                .help(problem.hint),
+        );
     } else if let Some(why) = grant.permissions.iter().find_map(unenforceable) {
         let message = format!("the sandbox cannot enforce `{}`: {}", grant.written, why.0);
         found.push(
@@ -389,5 +396,34 @@ mod tests {
                     filesystem: ['./out/**', './*.csv', '**']\n  env: [HOME]\n---\n# x\n";
         assert_eq!(places(BROAD_PERMISSION.code, text), ["'*'", "'**'"]);
         assert_eq!(places(UNENFORCEABLE_PERMISSION.code, text), ["'./*.csv'"]);
+    }
+
+    #[test]
+    fn scopes_that_approve_refuses_are_reported_in_skillrt() {
+        let skill = |permissions: &str| {
+            format!(
+                "---\nname: x\nversion: 1.0.0\ndescription: d\npermissions:\n  {permissions}\n---\n# x\n"
+            )
+        };
+        for (permissions, place) in [
+            ("filesystem: ['../up/**']", "'../up/**'"),
+            ("filesystem: ['']", "''"),
+            ("network: [a.com, 'https://']", "'https://'"),
+            ("network: [host:99999]", "host:99999"),
+            ("network: ['a b']", "'a b'"),
+            ("network: a.*.com", "a.*.com"),
+            ("env: [A-B]", "A-B"),
+            ("env: ['']", "''"),
+        ] {
+            let text = skill(permissions);
+            assert_eq!(places(PERMISSION_SCOPE.code, &text), [place], "{permissions}");
+            let found = find(PERMISSION_SCOPE.code, &text);
+            assert!(found[0].help.is_some(), "{permissions}");
+        }
+        for permissions in
+            ["filesystem: ['./a/**', '**']", "network: ['*', 'a.com:8443']", "env: ['*']"]
+        {
+            assert!(find(PERMISSION_SCOPE.code, &skill(permissions)).is_empty(), "{permissions}");
+        }
     }
 }

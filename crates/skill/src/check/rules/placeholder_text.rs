@@ -4,12 +4,13 @@ use savoir_lint::{Diagnostic, Span};
 
 use crate::{
     check::{Context, rule::rule},
-    dialect::{BodyUse, Dialect},
+    dialect::{BodyUse, Dialect, is_template_line},
     document::State,
 };
 
 rule! {
-    /// The body is only a note that it still has to be written.
+    /// The body is only a note that it still has to be written, or still has sentences of the
+    /// template that `savoir new` writes.
     ///
     /// ## Why
     ///
@@ -51,18 +52,31 @@ fn placeholder_body(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     }
     let body = document.body_span();
     let mut notes: Option<Span> = None;
+    let mut has_text = false;
     let mut at = body.start;
     for (count, line) in body.slice(document.text()).split_inclusive('\n').enumerate() {
         let text = line.trim();
         let span = Span::new(at, at + line.trim_end().len());
         at += line.len();
+        if is_template_line(text) {
+            found.push(
+                Diagnostic::warning(
+                    PLACEHOLDER_BODY.code,
+                    span,
+                    "the body still has text of the template",
+                )
+                .help("write your own instructions in its place"),
+            );
+            return;
+        }
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        if count > MAX_PLACEHOLDER_LINES || !is_note(text) {
-            return;
-        }
+        has_text |= count > MAX_PLACEHOLDER_LINES || !is_note(text);
         notes.get_or_insert(span);
+    }
+    if has_text {
+        return;
     }
     if let Some(span) = notes {
         found.push(
@@ -208,12 +222,21 @@ fn not_a_skill(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
     let guessed = context.options.dialect.is_none() && context.dialect() == Dialect::PROSE;
     let is_stub = document.text().trim_start().starts_with('@');
-    if guessed && !is_stub && document.outline().headings.is_empty() {
+    if !guessed || is_stub {
+        return;
+    }
+    if document.outline().headings.is_empty() {
         let message = "this is plain text: it has no frontmatter and no heading";
         found.push(
             Diagnostic::error(NOT_A_SKILL.code, document.head_span(), message)
                 .help("start the file with `---`, `name`, `description` and `---`; `savoir new NAME` creates such a file"),
         );
+    } else {
+        let message = "there is no frontmatter, so most agents do not list this skill";
+        found.push(Diagnostic::warning("missing-frontmatter", document.head_span(), message).help(
+            "start the file with `---`, `name`, `description` and `---`; if it is meant to have \
+                 none, name the dialect: `--dialect prose`",
+        ));
     }
 }
 
@@ -232,6 +255,7 @@ mod tests {
             "Lorem ipsum dolor sit amet.\n",
             "<!-- TODO -->\n",
             "[Your instructions here]\n",
+            "# Demo\n\nWork on it.\n\n1. Say what to look at first.\n2. Say what to do with it.\n",
             "Coming soon...\n",
         ] {
             assert_eq!(count(body), 1, "{body}");
@@ -268,10 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_is_not_a_skill() {
+    fn text_without_frontmatter_is_reported() {
         let count = |text: &str| find(NOT_A_SKILL.code, text).len();
         assert_eq!(count("Remember the milk.\n"), 1);
-        assert_eq!(count("# Shopping\n\nRemember the milk.\n"), 0);
+        let page = "# Shopping\n\nRemember the milk.\n";
+        assert_eq!(count(page), 0);
+        assert_eq!(find("missing-frontmatter", page).len(), 1);
         assert_eq!(count("@../other/SKILL.md\n"), 0);
         assert_eq!(count(&skill("Remember the milk.\n")), 0);
     }

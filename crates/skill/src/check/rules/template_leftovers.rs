@@ -5,7 +5,9 @@ use savoir_lint::{Diagnostic, Span};
 use super::placeholder_text::is_note;
 use crate::{
     check::{Context, rule::rule},
+    dialect::is_template_description,
     document::{Document, State},
+    yaml::Node,
 };
 
 rule! {
@@ -48,13 +50,17 @@ fn unrendered_template(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         };
         let Some(span) = span else { continue };
         let source = span.slice(document.text());
-        // Another rule reports empty texts.
-        if source.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\'' | '"')).is_empty() {
+        // Another rule reports empty texts. After `>` and `|`, the text is on the next lines.
+        let is_empty = |c: char| c.is_whitespace() || "'\">|+-".contains(c);
+        if source.trim_matches(is_empty).is_empty() {
             continue;
         }
         let braces = braces(source).filter(|braces| key == "name" || encloses(source, braces));
         let whole = (key == "description" && !source.trim().is_empty() && is_note(source))
             .then(|| source.trim());
+        let template =
+            document.field(key).and_then(Node::text).is_some_and(is_template_description);
+        let whole = whole.or_else(|| template.then(|| source.trim()));
         let Some(leftover) = braces.or_else(|| author_note(source)).or(whole) else { continue };
         found.push(
             Diagnostic::warning(
@@ -135,6 +141,23 @@ mod tests {
             assert_eq!(count("demo", description), expected, "{description}");
         }
         assert_eq!(count("\"my-{{name}}-x\"", "Shows a rule."), 1);
+    }
+
+    #[test]
+    fn description_of_a_new_skill() {
+        let new = crate::dialect::template_description("demo");
+        for description in [new.clone(), format!("\"{new}\""), format!(">-\n  {new}")] {
+            let text = format!("---\nname: demo\ndescription: {description}\n---\n# x\n");
+            assert_eq!(find(UNRENDERED_TEMPLATE.code, &text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn mark_of_a_block_scalar_is_not_a_placeholder() {
+        for mark in [">", "|-"] {
+            let text = format!("---\nname: x\ndescription: {mark}\n  A.\nB: [\n---\n# x\n");
+            assert_eq!(find(UNRENDERED_TEMPLATE.code, &text).len(), 0, "{mark}");
+        }
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use crate::check::rule::rule;
 
 rule! {
-    /// There is text on the same line as `>` or `|`.
+    /// There is text on the same line as `>` or `|`, or the text below is not indented.
     ///
     /// ## Why
     ///
-    /// After these characters, the text must start on the next line. Tools that rewrite
+    /// After these characters, the text must start on the next line, with every line indented. Tools that rewrite
     /// frontmatter line by line produce this error; one registry lost thousands of descriptions to
     /// it.
     ///

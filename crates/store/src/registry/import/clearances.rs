@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Import<'_> {
-    /// Bytes that were cleared. Where something was before, administrators decided already, and
-    /// what they took back stays so.
+    /// Imports clearances. If the registry was not empty, its administrators have decided already,
+    /// and their decisions are not changed.
     pub(super) async fn clearances(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         if !self.fresh {
             self.done.left_out += records.len() as u64;

@@ -1,4 +1,4 @@
-//! Writes the audit log of an import: its versions and owners.
+//! Writes the audit log entries of an import.
 
 use serde_json::json;
 
@@ -13,22 +13,22 @@ use crate::{
     sql::{built, sql},
 };
 
-/// How many packages are noted together.
+/// Number of packages whose versions are logged by one statement.
 const BATCH_SIZE: usize = 500;
 
 impl Import<'_> {
-    /// Notes everything, and tells the last number. A restore into an empty registry brings its own
-    /// log.
+    /// Writes all log entries, and returns the last sequence number. A restore into an empty
+    /// registry imports its own log instead.
     pub(super) async fn note_all(&mut self) -> Result<u64, StoreError> {
         let now = Timestamp::now();
-        // Nobody else gets a number from here on.
+        // Lock the counter: from here on, no other transaction gets a number.
         let row = sql("UPDATE registry_counter SET seq = seq WHERE id = 1 RETURNING seq")
             .one(self.work.connection())
             .await?;
-        // In PostgreSQL others may have published since the import began.
+        // In PostgreSQL, other transactions may have published since the import started.
         let is_alone = self.fresh && row.number(0)? == 0;
-        // This comes first: whoever follows the changes reads everything anew, and none of the
-        // others.
+        // This entry must come first: mirrors that follow the log then read everything again and
+        // can skip the other entries.
         let details = json!({"packages": self.done.packages, "versions": self.done.versions});
         let mut events = vec![NewAuditEvent::new(AuditAction::Imported).details(details)];
         if self.has_log {
@@ -41,7 +41,7 @@ impl Import<'_> {
         row.one(self.work.connection()).await?.count(0)
     }
 
-    /// Notes the versions within the database: there may be millions.
+    /// Logs the versions with `INSERT … SELECT`, because there may be millions.
     async fn note_versions(&mut self, now: Timestamp, is_alone: bool) -> Result<(), StoreError> {
         let added = std::mem::take(&mut self.added);
         if is_alone {
@@ -53,7 +53,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Of some packages, or of all.
+    /// Logs the versions of some packages, or of all if `some` is empty.
     async fn note_versions_of(
         &mut self,
         now: Timestamp,

@@ -31,20 +31,24 @@ const INSERT_VERSIONS: &str = "INSERT INTO versions (package, sort_key, version,
     withdrawn_at, withdrawn_why, published_by, published_at, taken_at, taken_sha256, taken_integrity)";
 const INSERT_SIGNATURES: &str = "INSERT INTO signatures
     (package, sort_key, holding, key_id, state, record, added_by, added_at)";
+const INSERT_ATTESTATIONS: &str = "INSERT INTO attestations
+    (package, sort_key, digest, key_id, public_key, statement, added_by, added_at, finished_at,
+     removed_at)";
 const INSERT_DOWNLOADS: &str = "INSERT INTO downloads (package, version, number)";
 
-/// Rows that are inserted together.
+/// Rows for one `INSERT` statement per table.
 #[derive(Default)]
 struct PackageRows {
     packages: Vec<Vec<Value>>,
     versions: Vec<Vec<Value>>,
     tags: Vec<Vec<Value>>,
     signatures: Vec<Vec<Value>>,
+    attestations: Vec<Vec<Value>>,
     downloads: Vec<Vec<Value>>,
 }
 
 impl Import<'_> {
-    /// Inserts packages that are not here yet.
+    /// Inserts packages that do not exist here.
     pub(super) async fn packages(&mut self, records: Vec<Record>) -> Result<(), RegistryError> {
         let records: Vec<PackageRecord> = records
             .into_iter()
@@ -73,6 +77,7 @@ impl Import<'_> {
             (INSERT_VERSIONS, rows.versions),
             (INSERT_TAGS, rows.tags),
             (INSERT_SIGNATURES, rows.signatures),
+            (INSERT_ATTESTATIONS, rows.attestations),
             (INSERT_DOWNLOADS, rows.downloads),
         ] {
             insert_rows(connection, head, rows, "").await?;
@@ -80,7 +85,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Adds the rows of a package.
+    /// Adds the rows of a package to a batch.
     fn add(&self, rows: &mut PackageRows, record: PackageRecord) -> Result<(), RegistryError> {
         let (id, name) = (record.name.id(), record.name.clone());
         let mut live = Vec::with_capacity(record.versions.len());
@@ -103,6 +108,20 @@ impl Import<'_> {
                     Value::Text(signature.record.clone()),
                     Value::MaybeNumber(self.account(signature.added_by)),
                     Value::Number(signature.added_at),
+                ]);
+            }
+            for attestation in &version.attestations {
+                rows.attestations.push(vec![
+                    Value::Text(id.clone()),
+                    Value::Bytes(key.clone()),
+                    Value::Text(attestation.digest.clone()),
+                    Value::Text(attestation.key_id.clone()),
+                    Value::MaybeText(attestation.public_key.clone()),
+                    Value::Text(attestation.statement.clone()),
+                    Value::MaybeNumber(self.account(attestation.added_by)),
+                    Value::Number(attestation.added_at),
+                    Value::Number(attestation.finished_at.unwrap_or(attestation.added_at)),
+                    Value::MaybeNumber(attestation.removed_at),
                 ]);
             }
             if version.downloads > 0 {
@@ -193,7 +212,7 @@ impl Import<'_> {
     }
 }
 
-/// What is computed from the record of a version.
+/// Values computed from the record of a version.
 struct ParsedVersion {
     version: Version,
     claimed: Option<Tier>,
@@ -242,6 +261,11 @@ impl ParsedVersion {
             yanked: record.yanked_at.is_some() || blocks.is_some(),
             yanked_why: blocks.and_then(|scan| why_blocked(&scan.report)).or(said),
             deprecated: record.deprecated.clone(),
+            attestations: record
+                .attestations
+                .iter()
+                .filter(|attestation| attestation.removed_at.is_none())
+                .count() as u64,
         })
     }
 
@@ -251,7 +275,8 @@ impl ParsedVersion {
     }
 }
 
-/// The versions that were withdrawn by an older program, which only the log knows.
+/// Returns withdrawn versions without digests, as in backups of older versions; their digests are
+/// only in the log.
 fn unknown(record: &PackageRecord) -> impl Iterator<Item = (String, String)> {
     let old =
         |version: &&VersionRecord| version.withdrawn_at.is_some() && version.taken_down.is_none();
@@ -260,8 +285,8 @@ fn unknown(record: &PackageRecord) -> impl Iterator<Item = (String, String)> {
     versions.map(move |version| (id.clone(), version.version.clone()))
 }
 
-/// What nobody may publish again. Older programs did not write it into their records; the log tells
-/// what they withdrew.
+/// Returns the digests of a taken-down version. Records of older versions lack them; then they come
+/// from the log.
 fn taken_down(record: &VersionRecord) -> Option<TakenDownRecord> {
     if record.taken_down.is_some() {
         return record.taken_down.clone();

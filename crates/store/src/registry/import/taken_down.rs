@@ -1,4 +1,4 @@
-//! Rejects an import that contains content which administrators took down.
+//! Rejects an import that contains content that administrators took down.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::{
     sql::{Row, among, sql},
 };
 
-/// How many digests are looked for together.
+/// Number of digests per query.
 const BATCH_SIZE: usize = 500;
 
-/// A version that has content which was taken down.
+/// An imported version with the same content as a version that was taken down.
 struct SameContent {
     package: String,
     sha256: String,
@@ -30,12 +30,12 @@ impl SameContent {
 }
 
 impl Import<'_> {
-    /// Refuses what was taken down here, under whatever name. Asked after the import took its
-    /// number this sees all that was taken down before, and whoever takes something down later sees
-    /// what was imported.
+    /// Rejects content that was taken down here, under any name. Call it after the import took its
+    /// log number: then every earlier takedown is visible, and later takedowns see what was
+    /// imported.
     ///
-    /// What others see is what was here: a backup may have withdrawn versions beside others that
-    /// have the same content.
+    /// Only takedowns from before the import count: a backup may itself contain withdrawn versions
+    /// beside other versions with the same content.
     pub(super) async fn check_not_taken_down(&mut self) -> Result<(), RegistryError> {
         for (taken, same) in [
             (
@@ -60,7 +60,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Refuses those that only this import sees.
+    /// Fails for versions that only this import's transaction sees.
     async fn check_imported(&mut self, found: Vec<SameContent>) -> Result<(), RegistryError> {
         let mut here = HashSet::new();
         for some in found.chunks(BATCH_SIZE) {

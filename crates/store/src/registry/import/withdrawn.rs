@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Import<'_> {
-    /// Takes from the log what a version was that is withdrawn, if its record does not say so:
-    /// those of older programs do not.
+    /// Restores the digests of withdrawn versions from the log, if their records lack them, as
+    /// records of older versions do.
     pub(super) async fn restore_withdrawn_facts(
         &mut self,
         log: &LogRecord,

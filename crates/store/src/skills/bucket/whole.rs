@@ -1,7 +1,9 @@
-//! A skill with all its files, in a bucket.
+//! Writes a skill with all its files to a bucket.
 //!
-//! The files of a skill that came as a whole lie below a name that is new each time, which its
-//! `SKILL.md` tells. That one is written last: with it, all files change at once.
+//! The files are written below a new random folder, whose name is an attribute of `SKILL.md`.
+//! `SKILL.md` is written last, so that all files change atomically.
+
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::{
@@ -15,17 +17,19 @@ use crate::{
     sql::new_id,
 };
 
-/// Where the object of a `SKILL.md` keeps below which name its files lie.
+/// The attribute of `SKILL.md` with the name of the folder that has the other files.
 pub(super) const FILES_ATTRIBUTE: Attribute =
     Attribute::Metadata(std::borrow::Cow::Borrowed("files"));
-/// Where an object keeps that it can be run.
+/// The attribute that marks an executable file.
 const EXECUTABLE_ATTRIBUTE: Attribute =
     Attribute::Metadata(std::borrow::Cow::Borrowed("executable"));
-/// The folder of all such names.
+/// How long a write that failed may clean up. The bucket may hang.
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(2);
+/// The folder that contains the folders with random names.
 const FILES_FOLDER: &str = ".files";
 
 impl BucketSkills {
-    /// Makes a skill with its files, or replaces all of one that still has a version.
+    /// Creates a skill with its files, or replaces one that still has the version.
     pub(in crate::skills) async fn put_whole(
         &self,
         name: &str,
@@ -57,8 +61,9 @@ impl BucketSkills {
             Err(error) => Err(error),
         };
         if !matches!(put, Ok(Ok(()))) {
-            // Nobody knows the name, so that nothing is lost if some of them stay.
-            let _ = self.remove_files(name, |found| found == files).await;
+            // Nothing refers to this folder, so it does no harm if deleting fails.
+            let removing = self.remove_files(name, |found| found == files);
+            let _ = tokio::time::timeout(CLEAN_UP_TIMEOUT, removing).await;
         }
         match put? {
             Ok(()) => {
@@ -99,7 +104,7 @@ impl BucketSkills {
         stream::iter(resources).map(write).buffer_unordered(8).try_collect().await
     }
 
-    /// Removes files below names that nobody tells any more.
+    /// Deletes files in folders that `SKILL.md` no longer refers to.
     async fn remove_files(
         &self,
         name: &str,
@@ -111,16 +116,18 @@ impl BucketSkills {
                 continue;
             };
             let below = path.strip_prefix(FILES_FOLDER).and_then(|rest| rest.strip_prefix('/'));
-            // Files that lie beside `SKILL.md` belonged to the one before.
-            let told = below.and_then(|rest| rest.split('/').next()).unwrap_or_default();
-            if is_old(told) {
+            // Files directly beside `SKILL.md` have an empty folder name; they belong to an earlier
+            // version of the skill.
+            let folder = below.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+            if is_old(folder) {
                 self.bucket.delete(&key).await?;
             }
         }
         Ok(())
     }
 
-    /// Below which name the files of a skill lie; none if they lie beside its `SKILL.md`.
+    /// Returns the name of the folder with the files of a skill; `None` if they are beside its
+    /// `SKILL.md`.
     pub(super) async fn files(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.bucket.store().get_opts(&self.bucket.path(&key(name))?, options).await {
@@ -130,7 +137,7 @@ impl BucketSkills {
         }
     }
 
-    /// What the key of a file of a skill begins with.
+    /// Returns the prefix of the keys of a skill's files.
     async fn beginning(&self, name: &str) -> Result<String, StoreError> {
         Ok(match self.files(name).await? {
             Some(files) => format!("skills/{name}/{FILES_FOLDER}/{files}"),

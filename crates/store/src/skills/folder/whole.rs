@@ -1,4 +1,4 @@
-//! A skill with all its files, in a folder.
+//! Writes a skill with all its files to a local folder.
 
 use std::{
     fs::{self, File, FileTimes},
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl FolderSkills {
-    /// Makes a skill with its files, or replaces all of one that still has a version.
+    /// Creates a skill with its files, or replaces one that still has the version.
     pub(in crate::skills) fn put(
         &self,
         name: &str,
@@ -58,14 +58,14 @@ impl FolderSkills {
         }
         sync_folder(&self.root);
         self.cache().remove(name);
-        // What is left of the old one has a name of ours, and is swept later.
+        // The old folder has a temporary name now, so the next sweep deletes the rest.
         if let Err(error) = staged.close() {
             tracing::warn!(skill = name, %error, "a skill is new, but its old files are not gone");
         }
         self.load(name)?.ok_or(WriteError::Missing)
     }
 
-    /// Holds a skill that still has a version.
+    /// Locks a skill, and fails if it no longer has the version.
     fn lock_version(&self, name: &str, version: &str) -> Result<File, WriteError> {
         let place = self.root.join(name);
         let known = if_there(fs::symlink_metadata(&place), &place)?.ok_or(WriteError::Missing)?;
@@ -79,7 +79,7 @@ impl FolderSkills {
         if current.file.version == version { Ok(held) } else { Err(WriteError::Changed) }
     }
 
-    /// The files beside `SKILL.md`, sorted. Links are no files.
+    /// Returns the files beside `SKILL.md`, sorted. Symlinks are skipped.
     pub(in crate::skills) fn resources(
         &self,
         name: &str,
@@ -93,7 +93,7 @@ impl FolderSkills {
         Ok(sized.collect())
     }
 
-    /// A file beside `SKILL.md`, unless it has more bytes than asked for.
+    /// Reads a file beside `SKILL.md`; fails if it has more bytes than `most`.
     pub(in crate::skills) fn resource(
         &self,
         name: &str,
@@ -125,7 +125,8 @@ fn is_executable(known: &fs::Metadata) -> bool {
     known.permissions().mode() & 0o111 != 0
 }
 
-/// Writes the folder of a skill. The lock of one that replaces another tells when that was made.
+/// Writes the folder of a skill. `since` is the creation time of the skill that it replaces, stored
+/// as the modification time of the lock file.
 fn stage(folder: &Path, text: &str, resources: &[Resource], since: Option<i64>) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder)?;
@@ -138,7 +139,7 @@ fn stage(folder: &Path, text: &str, resources: &[Resource], since: Option<i64>) 
         let place = folder.join(&resource.path);
         if let Some(parent) = place.parent() {
             builder.create(parent)?;
-            // Names must last as long as what they name.
+            // Sync the folder, too: otherwise a crash could lose the name of a synced file.
             sync_folder(parent);
         }
         let mode = if resource.executable { 0o700 } else { 0o600 };
@@ -150,16 +151,16 @@ fn stage(folder: &Path, text: &str, resources: &[Resource], since: Option<i64>) 
     write_whole(&folder.join("SKILL.md"), text.as_bytes(), None)
 }
 
-/// Puts a folder into the place of another, which lies in its place then.
+/// Swaps two folders.
 fn exchange(fresh: &Path, place: &Path) -> io::Result<()> {
     match renameat_with(CWD, fresh, CWD, place, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
-        // Some file systems and old kernels cannot do it in one step.
+        // Some file systems and old kernels cannot swap atomically.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             let aside = fresh.with_extension("old");
             fs::rename(place, &aside)?;
             fs::rename(fresh, place).inspect_err(|_| {
-                // The old one is better than none; the first reason counts.
+                // Restore the old folder; report the first error.
                 let _ = fs::rename(&aside, place);
             })
         }

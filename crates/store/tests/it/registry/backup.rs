@@ -1,9 +1,9 @@
 use bytes::Bytes;
 use savoir_store::{
-    Database, Role,
+    Database, Role, Timestamp,
     registry::{
-        Actor, AuditAction, AuditFilter, Import, Imported, NewKey, NewSignature, OwnerScope,
-        PackageRecord, Record, Registry, RegistryError, Signer, VersionRecord,
+        Actor, AuditAction, AuditFilter, Import, Imported, NewAttestation, NewKey, NewSignature,
+        OwnerScope, PackageRecord, Record, Registry, RegistryError, Signer, VersionRecord,
     },
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn import(
 ) -> Result<Imported, RegistryError> {
     let mut import: Import<'_> = registry.import(&Actor::operator()).await?;
     for record in records {
-        // As it is read from a file.
+        // Serialize each record, as a backup file does.
         let line = serde_json::to_string(record).unwrap();
         import.push(serde_json::from_str(&line).unwrap()).await?;
     }
@@ -35,7 +35,7 @@ pub(super) async fn import(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_restores_everything() {
+async fn backup_restores_everything() {
     for_each_registry(async |shop| {
         let (registry, alice) = (shop.registry(), shop.alice());
         let acme: OwnerScope = "acme".parse().unwrap();
@@ -63,9 +63,21 @@ async fn a_backup_restores_everything() {
         registry.withdraw(&shop.admin(), &name("other"), &version("1.0.0"), "y").await.unwrap();
         registry.deprecate(&alice, &name("acme/tool"), None, Some("use other")).await.unwrap();
         registry.grant_prefix(&shop.admin(), shop.bob.id, "mcp-").await.unwrap();
+        let new = NewAttestation {
+            digest: "d".to_owned(),
+            finished_at: Timestamp::from_micros(7),
+            key_id: "k".to_owned(),
+            public_key: Some("p".to_owned()),
+            statement: "{\"signed\": 1}".to_owned(),
+        };
+        let at = (name("acme/tool"), version("1.1.0"));
+        registry.add_attestation(&shop.bob(), &at.0, &at.1, &new).await.unwrap();
+        let removed = NewAttestation { digest: "r".to_owned(), ..new.clone() };
+        registry.add_attestation(&shop.bob(), &at.0, &at.1, &removed).await.unwrap();
+        assert!(registry.remove_attestation(&shop.bob(), &at.0, &at.1, "r").await.unwrap());
         let records = export(registry).await;
 
-        // Into the other kind of database, where people have other numbers.
+        // Restore into the other kind of database, where accounts have other ids.
         let folder = tempfile::TempDir::new().unwrap();
         let database = Database::open_folder(folder.path()).await.unwrap();
         for email in ["somebody@example.org", "bob@example.org", "alice@example.org"] {
@@ -76,6 +88,13 @@ async fn a_backup_restores_everything() {
         assert_eq!((done.packages, done.versions), (2, 5));
         assert_eq!((done.skipped.len(), done.left_out), (0, 0));
         assert_eq!(done.seq, registry.head().await.unwrap() + 1);
+        let attested = restored.attestations(&at.0, &at.1, &[]).await.unwrap();
+        assert_eq!(
+            (attested.len(), attested[0].key_id.as_str(), &attested[0].statement),
+            (1, "k", &new.statement)
+        );
+        let again = restored.add_attestation(&shop.bob(), &at.0, &at.1, &removed).await;
+        assert_eq!(again.unwrap_err().code(), "invalid_request", "what was removed stays so");
         for package in [name("acme/tool"), name("other")] {
             let (before, after) =
                 (registry.index(&package).await.unwrap(), restored.index(&package).await.unwrap());
@@ -105,8 +124,8 @@ async fn a_backup_restores_everything() {
     .await;
 }
 
-/// The records as programs wrote them that did not keep what was taken down.
-fn as_older_ones(records: Vec<Record>) -> Vec<Record> {
+/// The records without the digests of takedowns, as older versions wrote them.
+fn as_written_by_older_version(records: Vec<Record>) -> Vec<Record> {
     let older = |record| match record {
         Record::Package(mut package) => {
             package.versions.iter_mut().for_each(|version| version.taken_down = None);
@@ -118,14 +137,14 @@ fn as_older_ones(records: Vec<Record>) -> Vec<Record> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_backup_brings_nothing_back_that_was_taken_down() {
+async fn restore_of_older_backup_keeps_takedowns() {
     for_each_registry(async |shop| {
         let (registry, alice, admin) = (shop.registry(), shop.alice(), shop.admin());
         let (tool, one) = (name("acme/tool"), version("1.0.0"));
         publish(shop, &alice, "acme/tool", "1.0.0").await;
         let early = export(registry).await;
         registry.withdraw(&admin, &tool, &one, "it steals").await.unwrap();
-        let late = as_older_ones(export(registry).await);
+        let late = as_written_by_older_version(export(registry).await);
         let mut copy = draft("copy/tool", "1.0.0");
         copy.artefact = draft("acme/tool", "1.0.0").artefact;
         let operator = Actor::operator();
@@ -141,7 +160,7 @@ async fn an_older_backup_brings_nothing_back_that_was_taken_down() {
             assert_eq!(again.unwrap_err().code(), "taken_down", "{in_use}");
             database.close().await;
         }
-        // What was taken down here is not restored from before that either.
+        // A restore of such a backup is rejected if this registry took the content down.
         let folder = tempfile::TempDir::new().unwrap();
         let database = Database::open_folder(folder.path()).await.unwrap();
         let restored = database.registry(&shop.storage);
@@ -154,7 +173,7 @@ async fn an_older_backup_brings_nothing_back_that_was_taken_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_is_of_one_moment() {
+async fn export_reads_one_snapshot() {
     for_each_registry(async |shop| {
         publish(shop, &shop.alice(), "a", "1.0.0").await;
         let mut export = shop.registry().export().await.unwrap();
@@ -195,7 +214,7 @@ pub(super) fn record(package: &str, text: &str, sha256: &str) -> Record {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_adds_and_changes_nothing() {
+async fn import_adds_without_changing_existing_data() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let kept = publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
@@ -227,12 +246,12 @@ async fn an_import_adds_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_fails_leaves_nothing() {
+async fn failed_import_changes_nothing() {
     for_each_registry(async |shop| {
         let (registry, digest) = (shop.registry(), "0".repeat(64));
         let mut import = registry.import(&Actor::operator()).await.unwrap();
         if !shop.place.is_sqlite() {
-            // In SQLite whoever writes waits.
+            // In SQLite, writing waits for the import.
             registry.put_blob(Bytes::from_static(b"for a version that comes")).await.unwrap();
             let busy = registry.import(&Actor::operator()).await.unwrap_err();
             assert_eq!(busy.code(), "exists");
@@ -273,7 +292,7 @@ async fn an_import_that_fails_leaves_nothing() {
             import.push(bad.clone()).await.unwrap();
             let error = import.push(record("a", "1.0.0", &digest)).await;
             let error = match error {
-                // It was the same kind, and waited.
+                // The same kind of database, where this import waited.
                 Ok(()) => import.finish().await.unwrap_err(),
                 Err(error) => {
                     import.cancel().await.unwrap();
@@ -288,7 +307,7 @@ async fn an_import_that_fails_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
+async fn import_creates_missing_accounts_on_request() {
     for_each_registry(async |shop| {
         let (registry, accounts) = (shop.registry(), shop.database.accounts());
         let member = |user_id| {
@@ -333,7 +352,7 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
             member(71),
             member(72),
         ];
-        // Anybody may have made the account of alice here.
+        // Anyone could have registered the address of alice here.
         let import = registry.import(&Actor::operator()).await.unwrap();
         let mut import = import.with_accounts("h".to_owned());
         for record in &records {
@@ -370,9 +389,9 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
         let (root, hash) = accounts.by_email("root@example.org").await.unwrap().unwrap();
         assert_eq!((root.role, root.active, &*hash), (Role::Admin, true, "h"));
         let (gone, _) = accounts.by_email("gone@example.org").await.unwrap().unwrap();
-        assert!(!gone.active, "who was shut out stays out");
+        assert!(!gone.active, "a disabled account stays disabled");
         let (alice, _) = accounts.by_email("alice@example.org").await.unwrap().unwrap();
-        assert_eq!(alice.role, Role::User, "who was here before keeps what they are");
+        assert_eq!(alice.role, Role::User, "existing accounts keep their role");
         let members = registry.members(&"acme".parse().unwrap()).await.unwrap();
         let members: Vec<i64> = members.iter().map(|member| member.user_id).collect();
         assert_eq!(members, [shop.alice.id, new.id]);
@@ -381,13 +400,13 @@ async fn who_has_no_account_gets_one_with_the_import_or_not_at_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_was_dropped_does_not_keep_the_next_one_waiting_in_sqlite() {
+async fn dropped_import_does_not_block_the_next_one_in_sqlite() {
     for_each_registry(async |shop| {
         if !shop.place.is_sqlite() {
             return;
         }
         let (registry, digest) = (shop.registry(), "0".repeat(64));
-        // As if its process had died.
+        // Dropped as if its process had died.
         drop(registry.import(&Actor::operator()).await.unwrap());
         let done = import(registry, &[record("good", "1.0.0", &digest)]).await.unwrap();
         assert_eq!(done.packages, 1);
@@ -396,10 +415,10 @@ async fn an_import_that_was_dropped_does_not_keep_the_next_one_waiting_in_sqlite
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_has_what_was_cleared() {
+async fn backup_contains_clearances() {
     for_each_registry(async |shop| {
         let (registry, admin) = (shop.registry(), shop.admin());
-        // More than a page has.
+        // More clearances than fit on a page.
         let digest = |number: u32| format!("{number:064x}");
         for number in 0..501 {
             let (tool, why) = (name("acme/tool"), format!("reason {number}"));
@@ -423,7 +442,7 @@ async fn a_backup_has_what_was_cleared() {
             assert_eq!(others, None, "it is for one package");
         }
 
-        // Where something is already, its administrators decide.
+        // A registry that is not empty keeps its own decisions about clearances.
         let old = [Record::Clearance { sha256: digest(7), package: None, why: "once".to_owned() }];
         assert_eq!(import(registry, &old).await.unwrap().left_out, 1);
         assert_eq!(registry.cleared(&digest(7), &name("acme/tool")).await.unwrap(), None);
@@ -433,7 +452,7 @@ async fn a_backup_has_what_was_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_names_the_same_people_after_a_restore() {
+async fn restored_log_refers_to_the_same_accounts() {
     for_each_registry(async |shop| {
         let (registry, acme) = (shop.registry(), "acme".parse::<OwnerScope>().unwrap());
         let accounts = shop.database.accounts();
@@ -475,7 +494,7 @@ async fn the_log_names_the_same_people_after_a_restore() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_has_what_an_import_brought() {
+async fn import_logs_added_versions() {
     for_each_registry(async |shop| {
         let (registry, digest) = (shop.registry(), "0".repeat(64));
         let brought = |space: &str| {
@@ -492,7 +511,7 @@ async fn the_log_has_what_an_import_brought() {
                 record(&format!("{space}-alone"), "1.0.0", &digest),
             ]
         };
-        // Into an empty registry, and into one that has something.
+        // Import into an empty registry, then into one with packages.
         for space in ["first", "second"] {
             let done = import(registry, &brought(space)).await.unwrap();
             assert_eq!(done.versions, 2);

@@ -1,4 +1,4 @@
-//! Processes that are killed while they publish.
+//! Tests that kill processes while they publish.
 
 use std::{
     env,
@@ -15,7 +15,8 @@ const DATABASE: &str = "SAVOIR_TEST_REGISTRY_DATABASE";
 const STORAGE: &str = "SAVOIR_TEST_REGISTRY_STORAGE";
 const NAME: &str = "SAVOIR_TEST_REGISTRY_NAME";
 
-/// Publishes one version after another, and says so. The test starts it in processes of its own.
+/// Publishes versions and prints each. Not a test of its own: the test below starts it as a child
+/// process.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::print_stderr, reason = "the test reads it")]
 async fn child() {
@@ -36,7 +37,8 @@ async fn child() {
     }
 }
 
-/// Kills a process after some versions and a moment. Returns what it acknowledged.
+/// Kills a child process a moment after it published some versions. Returns the versions that it
+/// printed.
 fn kill_one(url: &str, storage: &str, package: &str, moment: Duration) -> Vec<String> {
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "registry::dead::child", "--nocapture"])
@@ -63,11 +65,11 @@ fn kill_one(url: &str, storage: &str, package: &str, moment: Duration) -> Vec<St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_stays_and_nothing_is_half() {
+async fn killed_publisher_keeps_acknowledged_versions_complete() {
     for_each_registry(async |shop| {
         let mut seed = 88_172_645_463_325_252_u64;
         for _ in 0..4 {
-            // Two processes on one database and one storage.
+            // Two processes on the same database and storage.
             let killers = ["acme/one", "acme/two"].map(|package| {
                 seed ^= seed << 13;
                 seed ^= seed >> 7;

@@ -1,4 +1,4 @@
-//! Keys that somebody else showed to be theirs, on both kinds of databases.
+//! Tests of keys that were displaced because another owner proved possession.
 
 use savoir_store::{
     Database,
@@ -11,10 +11,10 @@ use super::{
     for_each_registry,
 };
 
-/// What anybody can write who revokes a key.
+/// The reason of a displaced key, which a user can also write when revoking a key.
 const WORDS: &str = "somebody else showed that it is theirs";
 
-/// Registers a key, or tells why not.
+/// Registers a key, or returns the error code.
 async fn add(
     registry: Registry<'_>,
     actor: &Actor,
@@ -26,9 +26,9 @@ async fn add(
     registry.add_key(actor, key).await.map_err(|error| error.code())
 }
 
-/// Two namespaces of Alice's and Bob's. Bob has shown that `displaced` is his, and Alice revoked `revoked`
-/// with the words that tell of such a key.
-async fn two_that_ended(shop: &Shop<'_>) -> [OwnerScope; 2] {
+/// Creates a namespace of Alice and one of Bob. Bob has proved possession of `displaced`. Alice
+/// revoked `revoked` with the reason that displaced keys have.
+async fn displaced_and_revoked_keys(shop: &Shop<'_>) -> [OwnerScope; 2] {
     let registry = shop.registry();
     let [acme, bobs] = ["acme", "bobs"].map(|name| name.parse::<OwnerScope>().unwrap());
     for (actor, name) in [(shop.alice(), "acme"), (shop.bob(), "bobs")] {
@@ -46,10 +46,10 @@ async fn two_that_ended(shop: &Shop<'_>) -> [OwnerScope; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_was_revoked_stays_so_whatever_the_reason_says() {
+async fn revoked_key_stays_revoked_whatever_its_reason() {
     for_each_registry(async |shop| {
         let (registry, alice) = (shop.registry(), shop.alice());
-        let [acme, _] = two_that_ended(shop).await;
+        let [acme, _] = displaced_and_revoked_keys(shop).await;
         assert_eq!(add(registry, &alice, (&acme, "revoked"), true).await, Err("key_revoked"));
         assert_eq!(add(registry, &alice, (&acme, "displaced"), false).await, Err("key_revoked"));
         assert_eq!(add(registry, &alice, (&acme, "displaced"), true).await, Ok(()));
@@ -60,9 +60,9 @@ async fn one_that_was_revoked_stays_so_whatever_the_reason_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_ended_is_revoked_for_good_by_its_owner() {
+async fn displaced_key_can_be_revoked_permanently() {
     for_each_registry(async |shop| {
-        let [acme, _] = two_that_ended(shop).await;
+        let [acme, _] = displaced_and_revoked_keys(shop).await;
         let (registry, alice) = (shop.registry(), shop.alice());
         let lowered = registry.revoke_key(&alice, &acme, "displaced", "stolen").await.unwrap();
         assert_eq!(lowered, 0);
@@ -72,9 +72,9 @@ async fn one_that_ended_is_revoked_for_good_by_its_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_tells_them_apart() {
+async fn backup_distinguishes_displaced_from_revoked_keys() {
     for_each_registry(async |shop| {
-        let [acme, bobs] = two_that_ended(shop).await;
+        let [acme, bobs] = displaced_and_revoked_keys(shop).await;
         let folder = tempfile::TempDir::new().unwrap();
         let database = Database::open_folder(folder.path()).await.unwrap();
         let restored = database.registry(&shop.storage);
@@ -88,11 +88,11 @@ async fn a_backup_tells_them_apart() {
     .await;
 }
 
-/// Older programs knew the reason alone.
+/// Older databases stored only the reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn those_of_older_databases_can_be_shown_later() {
+async fn displaced_key_of_older_database_can_be_proved() {
     for_each_registry(async |shop| {
-        let [acme, _] = two_that_ended(shop).await;
+        let [acme, _] = displaced_and_revoked_keys(shop).await;
         let older = "ALTER TABLE registry_keys DROP COLUMN displaced_at;
             UPDATE registry_keys SET revoked_why = 'lost' WHERE key_id = 'revoked';
             DELETE FROM schema_versions WHERE version = 8";

@@ -6,7 +6,7 @@ use sqlx::Connection as _;
 use super::{draft, for_each_registry, name, publish, version};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_misses_nothing() {
+async fn mirror_following_the_log_misses_nothing() {
     for_each_registry(async |shop| {
         let writers = 6;
         let each = if shop.place.is_sqlite() { 12 } else { 8 };
@@ -43,10 +43,10 @@ async fn a_follower_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_commits_late_comes_first() {
+async fn changes_become_visible_in_order() {
     for_each_registry(async |shop| {
         publish(shop, &shop.alice(), "tool", "1.0.0").await;
-        // Another process has taken a number, and has not committed yet.
+        // Another process has taken a number and not committed yet.
         let mut late = sqlx::AnyConnection::connect(&shop.place.url).await.unwrap();
         let begin = if shop.place.is_sqlite() { "BEGIN IMMEDIATE" } else { "BEGIN" };
         for statement in [
@@ -77,7 +77,7 @@ async fn a_change_that_commits_late_comes_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_says_who_did_what() {
+async fn audit_log_names_account_and_token() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
@@ -113,7 +113,7 @@ async fn the_log_says_who_did_what() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_is_append_only() {
+async fn audit_log_is_append_only() {
     for_each_registry(async |shop| {
         publish(shop, &shop.alice(), "tool", "1.0.0").await;
         let mut connection = sqlx::AnyConnection::connect(&shop.place.url).await.unwrap();
@@ -128,7 +128,7 @@ async fn the_log_is_append_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn downloads_are_added_up() {
+async fn downloads_of_several_processes_are_summed() {
     for_each_registry(async |shop| {
         let (here, there) = (DownloadCounter::default(), DownloadCounter::default());
         let (tool, one, two) = (name("acme/tool"), version("1.0.0"), version("2.0.0"));

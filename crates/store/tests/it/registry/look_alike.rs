@@ -1,9 +1,9 @@
 use savoir_store::registry::Namespace;
 
-use super::{at_once, draft, for_each_registry, publish};
+use super::{draft, for_each_registry, publish, run_concurrently};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_that_looks_like_one_of_others_is_refused() {
+async fn look_alike_namespace_is_rejected() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
@@ -18,18 +18,19 @@ async fn a_namespace_that_looks_like_one_of_others_is_refused() {
         assert_eq!(taken.code(), "looks_alike");
         let anonymous = registry.create_namespace(&shop.bob(), &space("an0n")).await.unwrap_err();
         assert_eq!(anonymous.code(), "looks_alike");
-        // Who has the one may have the other, and an administrator decides otherwise.
+        // Owners may create look-alikes of their own namespaces, and an administrator may create
+        // any.
         registry.create_namespace(&shop.alice(), &space("acrne")).await.unwrap();
         publish(shop, &shop.bob(), "vvave/tool", "1.0.0").await;
         registry.create_namespace(&shop.admin(), &space("wave")).await.unwrap();
-        // What is alike in no sign is free.
+        // A name with a clearly different character is free.
         publish(shop, &shop.bob(), "acne/tool", "1.0.0").await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_look_alikes_at_once_one_is_made() {
+async fn concurrent_look_alikes_create_one_namespace() {
     for_each_registry(async |shop| {
         let (other, storage) = shop.again().await;
         let tasks = ["lily", "1i1y"].into_iter().enumerate().map(|(n, space)| {
@@ -42,7 +43,7 @@ async fn of_two_look_alikes_at_once_one_is_made() {
                 database.registry(&storage).create_namespace(&actor, &space).await.is_ok()
             }
         });
-        assert_eq!(at_once(tasks).await.into_iter().filter(|made| *made).count(), 1);
+        assert_eq!(run_concurrently(tasks).await.into_iter().filter(|made| *made).count(), 1);
         other.close().await;
     })
     .await;

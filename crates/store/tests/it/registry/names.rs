@@ -8,7 +8,7 @@ async fn code(shop: &Shop<'_>, package: &str, number: &str) -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_squats_the_short_names_of_a_namespace() {
+async fn short_names_of_a_namespace_are_reserved() {
     for_each_registry(async |shop| {
         publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
         publish(shop, &shop.alice(), "two-words/tool", "1.0.0").await;
@@ -27,7 +27,7 @@ async fn nobody_squats_the_short_names_of_a_namespace() {
         shop.registry().create_namespace(&shop.alice(), &space).await.unwrap();
         assert_eq!(code(shop, "acmebills", "1.0.0").await, "");
         assert_eq!(code(shop, "two-bills", "1.0.0").await, "");
-        // What is their own they may name so, and administrators may name everything.
+        // Members of the namespace may use its prefix, and administrators may use every name.
         publish(shop, &shop.alice(), "acme-bills", "1.0.0").await;
         publish(shop, &shop.admin(), "acme-letters", "1.0.0").await;
         publish(shop, &shop.alice(), "acme/big-bills", "1.0.0").await;
@@ -36,14 +36,15 @@ async fn nobody_squats_the_short_names_of_a_namespace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_there_before_a_namespace_keeps_its_name() {
+async fn package_older_than_namespace_keeps_its_name() {
     for_each_registry(async |shop| {
         assert_eq!(code(shop, "acme-bills", "1.0.0").await, "");
         publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
         assert_eq!(code(shop, "acme-bills", "1.1.0").await, "", "it is theirs");
         let taken = draft("acme/bills", "1.0.0").publish(shop.registry(), &shop.alice()).await;
         assert_eq!(taken.unwrap_err().code(), "invalid_name");
-        // It stays theirs when all its versions were taken down: nobody else is known by its name.
+        // The name stays taken after all versions were withdrawn, so that nobody else can be
+        // mistaken for it.
         for number in ["1.0.0", "1.1.0"] {
             let at = (name("acme-bills"), version(number));
             shop.registry().withdraw(&shop.admin(), &at.0, &at.1, "x").await.unwrap();
@@ -58,7 +59,7 @@ async fn what_was_there_before_a_namespace_keeps_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_without_members_is_nobodys_to_speak_for() {
+async fn namespace_without_members_stays_taken() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         publish(shop, &shop.admin(), "acme/tool", "1.0.0").await;
@@ -81,7 +82,7 @@ async fn a_namespace_without_members_is_nobodys_to_speak_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_index_tells_what_was_taken_down_and_what_was_blocked() {
+async fn index_lists_withdrawn_and_blocked_versions() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         for number in ["1.0.0", "1.1.0", "1.2.0"] {
@@ -111,7 +112,7 @@ async fn the_index_tells_what_was_taken_down_and_what_was_blocked() {
         assert!(lines[2].get("withdrawn").is_none());
         let known = registry.version(&package, &version("1.2.0")).await.unwrap();
         assert!(known.yanked.is_none(), "nobody yanked it");
-        // A backup tells it, too.
+        // A backup contains the short name, too.
         let latest = registry.package(&package).await.unwrap().unwrap().summary.latest;
         assert_eq!(latest, Some(version("1.0.0")));
     })
@@ -119,7 +120,7 @@ async fn the_index_tells_what_was_taken_down_and_what_was_blocked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_are_cleared_for_the_package_of_the_appeal() {
+async fn clearance_applies_to_the_appealing_package() {
     for_each_registry(async |shop| {
         let (registry, admin) = (shop.registry(), shop.admin());
         let [one, two] = ["0a".repeat(32), "0b".repeat(32)];
@@ -133,7 +134,7 @@ async fn bytes_are_cleared_for_the_package_of_the_appeal() {
         assert_eq!(registry.cleared(&one, &evil).await.unwrap(), None);
         let which = registry.clear(&admin, &one, None, "looked").await.unwrap_err();
         assert!(which.to_string().contains("acme/tool, evil/tool"), "{which}");
-        // It is written down where those see it who asked.
+        // The log entry belongs to the package, so that its owners see it.
         let filter =
             savoir_store::registry::AuditFilter { package: Some(acme.clone()), ..<_>::default() };
         let log = registry.audit(&filter, None, 10).await.unwrap();
@@ -141,7 +142,8 @@ async fn bytes_are_cleared_for_the_package_of_the_appeal() {
         assert!(registry.unclear(&admin, &one).await.unwrap());
         assert_eq!(registry.cleared(&one, &acme).await.unwrap(), None);
 
-        // What an older program cleared is for those who had asked before.
+        // A clearance of an older version, without a package, counts for the packages that had
+        // appealed.
         registry.appeal(&shop.alice(), &acme, &version("1.0.0"), &two, "mine").await.unwrap();
         registry.clear(&admin, &two, None, "long ago").await.unwrap();
         let rename = format!(
@@ -158,7 +160,7 @@ async fn bytes_are_cleared_for_the_package_of_the_appeal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_numbers_of_a_package_are_known() {
+async fn numbers_include_withdrawn_versions() {
     for_each_registry(async |shop| {
         for number in ["0.0.1", "0.0.2"] {
             publish(shop, &shop.alice(), "prose", number).await;
@@ -172,7 +174,7 @@ async fn all_numbers_of_a_package_are_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_takes_all_names() {
+async fn namespaces_per_account_are_limited() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         for number in 0..20 {
@@ -185,7 +187,7 @@ async fn nobody_takes_all_names() {
         let space = savoir_store::registry::Namespace::parse("another").unwrap();
         let made = registry.create_namespace(&shop.bob(), &space).await;
         assert_eq!(made.unwrap_err().code(), "too_many_names");
-        // What they have goes on, others are not concerned, and administrators know what they do.
+        // Existing namespaces, other accounts and administrators are not limited.
         assert_eq!(code(shop, "space3/tool", "1.1.0").await, "");
         assert_eq!(code(shop, "alone", "1.0.0").await, "");
         publish(shop, &shop.alice(), "one-more/tool", "1.0.0").await;
@@ -199,7 +201,7 @@ async fn nobody_takes_all_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_older_program_took_down_is_told() {
+async fn index_of_older_database_gets_withdrawn_versions() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         for package in ["acme/tool", "acme/other", "alone"] {
@@ -214,7 +216,7 @@ async fn what_an_older_program_took_down_is_told() {
         }
         let untouched = registry.index(&name("acme/other")).await.unwrap().unwrap();
         let before = registry.index(&gone[0]).await.unwrap().unwrap();
-        // As it was before the index told such things.
+        // Remove the withdrawn versions from the index, as older versions wrote it.
         for package in &gone {
             let whole = registry.index(package).await.unwrap().unwrap().text;
             let line = whole.lines().find(|line| !line.contains("withdrawn")).unwrap();
@@ -236,7 +238,7 @@ async fn what_an_older_program_took_down_is_told() {
         assert_eq!((after.tag, after.updated_at), (before.tag, before.updated_at));
         let other = registry.index(&name("acme/other")).await.unwrap().unwrap();
         assert_eq!((other.tag, other.text), (untouched.tag, untouched.text));
-        // It is done once.
+        // The index is rebuilt only once.
         shop.place.raw("UPDATE packages SET index_tag = 'again' WHERE id = 'acme/tool'").await;
         let third = shop.again().await;
         assert_eq!(registry.index(&gone[0]).await.unwrap().unwrap().tag, "again");

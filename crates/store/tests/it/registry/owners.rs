@@ -12,7 +12,7 @@ fn code<T: std::fmt::Debug>(result: Result<T, RegistryError>) -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_belongs_to_its_team() {
+async fn only_members_publish_in_a_namespace() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let acme: OwnerScope = "acme".parse().unwrap();
@@ -45,7 +45,7 @@ async fn a_namespace_belongs_to_its_team() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_shared_namespaces_each_package_has_its_owners() {
+async fn packages_in_shared_namespaces_have_own_owners() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         for package in ["tool", "anon/note"] {
@@ -72,7 +72,7 @@ async fn in_shared_namespaces_each_package_has_its_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn owners_who_leave_at_once_leave_one() {
+async fn concurrent_departures_leave_one_owner() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let acme: OwnerScope = "acme".parse().unwrap();
@@ -146,7 +146,7 @@ async fn with_token(shop: &Shop<'_>, user: &User, scopes: &[&str]) -> Actor {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_does_what_its_scopes_say() {
+async fn token_is_limited_to_its_scopes() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let (tool, one) = (name("acme/tool"), version("1.0.0"));
@@ -178,10 +178,10 @@ async fn a_token_does_what_its_scopes_say() {
         assert_eq!(code(registry.add_key(&yank, key.clone()).await), "missing_scope");
         let owner = with_token(shop, &shop.alice, &["registry:owner:acme"]).await;
         registry.add_key(&owner, key).await.unwrap();
-        // A token of somebody else's does not help, whatever it says.
+        // The token of another account does not help, whatever its scopes are.
         let bobs = with_token(shop, &shop.bob, &["registry:publish", "registry:yank"]).await;
         assert_eq!(code(registry.unyank(&bobs, &tool, &one).await), "not_member");
-        // An administrator's token is one only if it says so.
+        // A token of an administrator needs the scope `admin`.
         let weak = with_token(shop, &shop.admin, &["registry:yank"]).await;
         assert_eq!(code(registry.withdraw(&weak, &tool, &one, "x").await), "not_admin");
         let strong = with_token(shop, &shop.admin, &["registry:yank", "admin"]).await;

@@ -12,7 +12,7 @@ use savoir_store::{
 use super::{Shop, draft, for_each_registry, name, publish, version};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_published_is_there() {
+async fn published_version_can_be_read() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let new = draft("acme/tool", "1.2.0");
@@ -37,9 +37,9 @@ async fn what_was_published_is_there() {
     .await;
 }
 
-/// A server calls everything from tasks that move between threads.
+/// Servers call the registry from spawned tasks, so its futures must be `Send`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_whole_life_in_a_task() {
+async fn registry_works_in_spawned_tasks() {
     for_each_registry(async |shop| {
         let (database, storage) = shop.again().await;
         let (alice, bob, admin) = (shop.alice.clone(), shop.bob.clone(), shop.admin());
@@ -93,7 +93,7 @@ async fn a_whole_life_in_a_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_never_changes() {
+async fn published_version_cannot_be_replaced() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let first = publish(shop, &shop.alice(), "tool", "1.0.0").await;
@@ -106,7 +106,7 @@ async fn a_version_never_changes() {
             match again.publish(registry, &actor).await.unwrap_err() {
                 RegistryError::VersionExists { package, version: found, sha256 } => {
                     assert_eq!((package, found), (name("tool"), version("1.0.0")));
-                    assert_eq!(sha256, first.sha256, "whoever tries again sees what is there");
+                    assert_eq!(sha256, first.sha256, "a retry gets the existing digest");
                 }
                 other => panic!("{other}"),
             }
@@ -119,7 +119,7 @@ async fn a_version_never_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_withdrawn_version_is_never_used_again() {
+async fn withdrawn_version_number_cannot_be_reused() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         publish(shop, &shop.alice(), "acme/tool", "1.0.0").await;
@@ -135,9 +135,9 @@ async fn a_withdrawn_version_is_never_used_again() {
         assert_eq!(summary.summary.latest, Some(version("1.0.0")));
         assert_eq!(summary.versions.len(), 1);
         let index = registry.index(&package).await.unwrap().unwrap().text;
-        let told = index.lines().next().unwrap();
-        assert!(told.contains("\"withdrawn\":true") && told.contains("it steals"), "{told}");
-        assert!(!told.contains("sha256"), "nobody can have it: {told}");
+        let index = index.lines().next().unwrap();
+        assert!(index.contains("\"withdrawn\":true") && index.contains("it steals"), "{index}");
+        assert!(!index.contains("sha256"), "digests are removed: {index}");
         for text in ["2.0.0", "2.0.0+new"] {
             let error =
                 draft("acme/tool", text).publish(registry, &shop.alice()).await.unwrap_err();
@@ -152,7 +152,7 @@ async fn a_withdrawn_version_is_never_used_again() {
         expire_claims(shop).await;
         assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 2);
         assert_eq!(registry.blob(&gone.sha256).await.unwrap(), None);
-        // With its last version gone the package is in no list, and still its owner's.
+        // A package without versions is in no list, but still has its owner.
         registry.withdraw(&shop.admin(), &package, &version("1.0.0"), "too").await.unwrap();
         let page = registry.list(&<_>::default(), <_>::default(), None, 10).await.unwrap();
         assert!(page.items.is_empty());
@@ -163,17 +163,17 @@ async fn a_withdrawn_version_is_never_used_again() {
     .await;
 }
 
-/// As if the time of a publish were over.
+/// Makes the claims of blobs expire, as if a publish had taken too long.
 async fn expire_claims(shop: &Shop<'_>) {
     shop.place.raw("UPDATE blob_claims SET ends_at = 1").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_takes_what_nobody_needs() {
+async fn sweep_removes_unreferenced_blobs() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let kept = publish(shop, &shop.alice(), "tool", "1.0.0").await;
-        // A publish that died after its bytes were written.
+        // A publish that failed after its blobs were written.
         let mut orphan = draft("tool", "2.0.0");
         orphan.facts = VersionFacts { author: Some("x".repeat(999)), ..VersionFacts::default() };
         assert!(orphan.publish(registry, &shop.alice()).await.is_err());
@@ -195,7 +195,7 @@ async fn a_sweep_takes_what_nobody_needs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claimed_blob_is_not_swept() {
+async fn sweep_keeps_claimed_blobs() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let digest = registry.put_blob(Bytes::from_static(b"soon needed")).await.unwrap();
@@ -210,7 +210,7 @@ async fn a_claimed_blob_is_not_swept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_swept_that_another_database_may_live_on() {
+async fn sweep_fails_if_another_database_uses_the_storage() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let own = registry.mark().await.unwrap();
@@ -234,7 +234,7 @@ async fn nothing_is_swept_that_another_database_may_live_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_of_a_database_is_another_one() {
+async fn copied_database_counts_as_another() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
     std::fs::create_dir_all(&one).unwrap();
@@ -258,7 +258,7 @@ async fn a_copy_of_a_database_is_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_takes_the_short_name_of_another() {
+async fn taken_short_name_is_rejected() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         draft("acme/my-skill", "1.0.0").publish(registry, &shop.alice()).await.unwrap();
@@ -282,7 +282,7 @@ async fn nobody_takes_the_short_name_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn appeals_have_an_end() {
+async fn appeals_are_rate_limited() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let (package, one) = (name("bad"), version("1.0.0"));
@@ -294,7 +294,7 @@ async fn appeals_have_an_end() {
             appeal(n).await.unwrap();
         }
         assert_eq!(appeal(3).await.unwrap_err().code(), "exists");
-        // What was not noted is not there, however often it is said.
+        // A rejected appeal is not logged, even if it is repeated.
         for _ in 0..2 {
             assert_eq!(appeal(20).await.unwrap_err().code(), "too_often");
         }
@@ -305,7 +305,7 @@ async fn appeals_have_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sweeps_and_publishes_at_once() {
+async fn concurrent_sweeps_and_publishes_lose_no_blob() {
     for_each_registry(async |shop| {
         let sweeper = {
             let (database, storage) = shop.again().await;
@@ -320,7 +320,7 @@ async fn sweeps_and_publishes_at_once() {
         };
         let rounds = if shop.place.is_sqlite() { 20 } else { 6 };
         for n in 0..rounds {
-            // The same bytes as an orphan has that may be swept at this moment.
+            // The same bytes as an orphaned blob that a sweep may remove at the same time.
             let bytes = Bytes::from(format!("bytes {n}"));
             shop.registry().put_blob(bytes.clone()).await.unwrap();
             let mut new = draft("tool", &format!("1.0.{n}"));
@@ -338,9 +338,9 @@ async fn sweeps_and_publishes_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_storage_or_database_nothing_is_published() {
+async fn failed_publish_leaves_nothing() {
     for_each_registry(async |shop| {
-        // A file where the folder of blobs should be: every write fails as on a full disk.
+        // A file where the folder of blobs should be makes every write fail, like a full disk.
         let broken = tempfile::TempDir::new().unwrap();
         std::fs::write(broken.path().join("registry"), "").unwrap();
         let storage = Storage::folder(broken.path()).unwrap();
@@ -363,7 +363,7 @@ async fn without_storage_or_database_nothing_is_published() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_bytes_are_not_given_away() {
+async fn damaged_blob_is_not_served() {
     let folder = tempfile::TempDir::new().unwrap();
     let storage = Storage::folder(folder.path()).unwrap();
     let database = savoir_store::Database::open_folder(folder.path()).await.unwrap();

@@ -1,6 +1,6 @@
 use savoir_store::{NewDocument, Quotas, StoreError, registry::RegistryError};
 
-use super::{at_once, draft, for_each_registry, name};
+use super::{draft, for_each_registry, name, run_concurrently};
 
 fn reached(error: &RegistryError) -> String {
     assert_eq!(error.code(), "quota_reached", "{error}");
@@ -8,7 +8,7 @@ fn reached(error: &RegistryError) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_versions_at_once_no_more_than_the_quota_are_published() {
+async fn concurrent_publishes_respect_the_quota() {
     for_each_registry(async |shop| {
         let quotas = Quotas { versions: 3, ..Quotas::NONE };
         let (other, storage) = shop.again().await;
@@ -18,13 +18,13 @@ async fn of_many_versions_at_once_no_more_than_the_quota_are_published() {
             let (new, actor) = (draft(&format!("tool{n}"), "1.0.0"), shop.alice());
             async move { new.publish(database.registry(&storage), &actor).await }
         });
-        let results = at_once(tasks).await;
+        let results = run_concurrently(tasks).await;
         let refused: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
         assert_eq!(refused.len(), 9);
         for error in refused {
             assert!(reached(error).contains("3 of 3 versions; "), "{error}");
         }
-        // Others have a quota of their own, and administrators have none.
+        // Other accounts have their own quota, and administrators have none.
         let database = shop.database.clone().with_quotas(quotas);
         let registry = database.registry(&shop.storage);
         draft("bobs", "1.0.0").publish(registry, &shop.bob()).await.unwrap();
@@ -38,7 +38,7 @@ async fn of_many_versions_at_once_no_more_than_the_quota_are_published() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_of_versions_and_documents_count_together() {
+async fn byte_quota_covers_versions_and_documents() {
     for_each_registry(async |shop| {
         let quotas = Quotas { bytes: 1000, ..Quotas::NONE };
         let database = shop.database.clone().with_quotas(quotas);
@@ -57,7 +57,7 @@ async fn bytes_of_versions_and_documents_count_together() {
         heavy.publish(registry, &shop.alice()).await.unwrap();
         let error = knowledge.add_document(document("two", 1)).await.unwrap_err();
         assert!(matches!(error, StoreError::Quota(_)), "{error}");
-        // What is removed makes room.
+        // Deleting a document frees its quota.
         assert!(knowledge.delete_document(&base, "one").await.unwrap());
         knowledge.add_document(document("two", 1)).await.unwrap();
     })
@@ -65,7 +65,7 @@ async fn bytes_of_versions_and_documents_count_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_have_a_quota_of_their_own() {
+async fn document_quota_is_separate() {
     for_each_registry(async |shop| {
         let database = shop.database.clone().with_quotas(Quotas { documents: 2, ..Quotas::NONE });
         let knowledge = database.knowledge();

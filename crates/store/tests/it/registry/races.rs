@@ -2,10 +2,10 @@ use std::collections::BTreeSet;
 
 use savoir_store::registry::{Actor, RegistryError};
 
-use super::{at_once, draft, for_each_registry, name, version};
+use super::{draft, for_each_registry, name, run_concurrently, version};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_publish_the_same_one_does() {
+async fn concurrent_publish_of_same_version_succeeds_once() {
     for_each_registry(async |shop| {
         let (other, storage) = shop.again().await;
         for package in ["tool", "acme/tool", "anon/note"] {
@@ -21,7 +21,7 @@ async fn of_many_who_publish_the_same_one_does() {
                 async move { new.publish(database.registry(&storage), &actor).await }
             });
             let mut winners = Vec::new();
-            for result in at_once(tasks).await {
+            for result in run_concurrently(tasks).await {
                 match result {
                     Ok(done) => winners.push(done.sha256),
                     Err(RegistryError::VersionExists { .. }) => {}
@@ -46,7 +46,7 @@ async fn of_many_who_publish_the_same_one_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn versions_of_one_package_at_once() {
+async fn concurrent_publishes_of_one_package_all_succeed() {
     for_each_registry(async |shop| {
         let (other, storage) = shop.again().await;
         let tasks = (0..24_usize).map(|n| {
@@ -55,7 +55,7 @@ async fn versions_of_one_package_at_once() {
             let (new, actor) = (draft("acme/tool", &format!("1.{n}.0")), shop.alice());
             async move { new.publish(database.registry(&storage), &actor).await.unwrap().seq }
         });
-        let seqs: BTreeSet<u64> = at_once(tasks).await.into_iter().collect();
+        let seqs: BTreeSet<u64> = run_concurrently(tasks).await.into_iter().collect();
         assert_eq!(seqs.len(), 24);
         let registry = shop.registry();
         let package = registry.package(&name("acme/tool")).await.unwrap().unwrap();
@@ -68,7 +68,7 @@ async fn versions_of_one_package_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_has_one_first_owner() {
+async fn concurrent_namespace_creation_has_one_owner() {
     for_each_registry(async |shop| {
         let tasks = (0..10_usize).map(|n| {
             let (database, storage) = (shop.database.clone(), shop.storage.clone());
@@ -77,7 +77,7 @@ async fn a_namespace_has_one_first_owner() {
             async move { (n, new.publish(database.registry(&storage), &actor).await) }
         });
         let mut done = BTreeSet::new();
-        for (n, result) in at_once(tasks).await {
+        for (n, result) in run_concurrently(tasks).await {
             match result {
                 Ok(_) => drop(done.insert(n % 2)),
                 Err(RegistryError::NotMember { .. }) => {}
@@ -91,7 +91,7 @@ async fn a_namespace_has_one_first_owner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_future_that_is_dropped_leaves_all_or_nothing() {
+async fn cancelled_publish_is_atomic() {
     for_each_registry(async |shop| {
         let rounds = if shop.place.is_sqlite() { 60 } else { 30 };
         for n in 0..rounds {

@@ -9,7 +9,7 @@ use savoir_store::{
 use super::{Draft, draft, for_each_registry, name, publish, version};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_in_a_range() {
+async fn resolve_returns_newest_version_in_range() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         for text in ["1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "2.0.0-rc.10", "0.9.0", "1.11.0"] {
@@ -32,7 +32,7 @@ async fn the_newest_in_a_range() {
             let error = registry.resolve_version(&tool, &VersionRange::parse(range).unwrap()).await;
             assert_eq!(error.unwrap_err().code(), "not_found");
         }
-        // Whoever has it already gets it.
+        // A yanked version can still be read by existing installs.
         let found = registry.version(&tool, &version("1.11.0")).await.unwrap();
         assert!(found.yanked.is_some());
         let package = registry.package(&tool).await.unwrap().unwrap();
@@ -45,7 +45,7 @@ async fn the_newest_in_a_range() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_index_follows_every_change() {
+async fn index_follows_every_change() {
     for_each_registry(async |shop| {
         let (registry, alice, tool) = (shop.registry(), shop.alice(), name("acme/tool"));
         let mut tags = BTreeSet::new();
@@ -91,7 +91,7 @@ async fn all(registry: Registry<'_>, filter: &Filter, order: Order, limit: u64) 
         assert!(page.items.len() as u64 <= limit);
         found.extend(names(&page.items));
         match page.next {
-            // As it comes back in an address.
+            // Parse the cursor from text, as it is passed in URLs.
             Some(next) => cursor = Some(next.to_string().parse().unwrap()),
             None => return found,
         }
@@ -99,7 +99,7 @@ async fn all(registry: Registry<'_>, filter: &Filter, order: Order, limit: u64) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_with_filters() {
+async fn lists_apply_filters() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let start = Timestamp::now();
@@ -175,7 +175,7 @@ async fn tags_are_those_of_the_latest_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_stay_whole_while_others_publish() {
+async fn pages_stay_complete_during_publishes() {
     for_each_registry(async |shop| {
         let count = if shop.place.is_sqlite() { 40 } else { 24 };
         for n in 0..count {
@@ -187,7 +187,7 @@ async fn pages_stay_whole_while_others_publish() {
         let writer = tokio::spawn(async move {
             for n in (0..count).cycle() {
                 let registry = database.registry(&storage);
-                // New ones between the old ones, and old ones that change.
+                // Publish new packages between the old ones, and change old ones.
                 let _ = draft(&format!("old-{n:02}-new"), "1.0.0").publish(registry, &actor).await;
                 let why = Some("again");
                 registry.deprecate(&actor, &name(&format!("old-{n:02}")), None, why).await.unwrap();

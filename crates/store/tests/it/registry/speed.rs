@@ -1,4 +1,4 @@
-//! What needs many rows. `SAVOIR_TEST_ROWS` says how many; the figures are printed.
+//! Speed tests with many rows. `SAVOIR_TEST_ROWS` sets their number; the results are printed.
 
 use std::time::{Duration, Instant};
 
@@ -84,12 +84,12 @@ async fn fill(registry: Registry<'_>, rows: u64) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_as_fast_at_the_end_as_at_the_beginning() {
+async fn last_page_is_as_fast_as_first() {
     for_each_registry(async |shop| {
         if shop.place.pgvector {
             return;
         }
-        // A file is for fewer.
+        // SQLite is meant for smaller registries.
         let most = if shop.place.is_sqlite() { 20_000 } else { u64::MAX };
         let (registry, rows) = (shop.registry(), rows().min(most));
         let filled = fill(registry, rows).await;
@@ -155,7 +155,7 @@ async fn lists_are_as_fast_at_the_end_as_at_the_beginning() {
     .await;
 }
 
-/// Half of them are as fast as the first, and 99 of a hundred as the second.
+/// Returns the median and the 99th percentile.
 async fn times(work: impl AsyncFn()) -> (Duration, Duration) {
     let mut times = Vec::new();
     let count = if rows() >= 50_000 { 300 } else { 20 };
@@ -170,7 +170,7 @@ async fn times(work: impl AsyncFn()) -> (Duration, Duration) {
 
 fn report(shop: &Shop<'_>, what: &str, (half, most): (Duration, Duration)) {
     say(&format!("{:?}: {what}: p50 {half:?}, p99 {most:?}", shop.database.kind()));
-    // Far above what it takes, and far below what counting or sorting everything would.
+    // A generous limit, which counting or sorting all rows would still exceed by far.
     assert!(half < Duration::from_millis(100), "{what} took {half:?}");
 }
 
@@ -179,7 +179,7 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// The statements that the store runs, as PostgreSQL plans them.
+/// Checks the query plans of PostgreSQL for the statements that the store runs.
 async fn plans_use_indexes(shop: &Shop<'_>) {
     let mut connection = sqlx::AnyConnection::connect(&shop.place.url).await.unwrap();
     let listed = "SELECT p.id, p.description FROM packages p WHERE p.latest IS NOT NULL";

@@ -5,8 +5,8 @@ use savoir_store::{Database, Storage};
 
 use super::{Shop, for_each_registry};
 
-/// What a database knows of its mark, and a copy of its disk, too.
-async fn memory_of_marks(shop: &Shop<'_>) -> [Option<String>; 2] {
+/// What this database stores about its mark. A copy of its disk stores the same.
+async fn stored_mark(shop: &Shop<'_>) -> [Option<String>; 2] {
     let settings = shop.database.settings();
     [
         settings.get("registry.database").await.unwrap(),
@@ -14,8 +14,8 @@ async fn memory_of_marks(shop: &Shop<'_>) -> [Option<String>; 2] {
     ]
 }
 
-/// Makes this database another one that lies at the same place, as far as it can see.
-async fn become_the_one_with(shop: &Shop<'_>, [name, generation]: &[Option<String>; 2]) {
+/// Replaces the stored name and generation, so that this database behaves like a copy of a disk.
+async fn restore_copied_marks(shop: &Shop<'_>, [name, generation]: &[Option<String>; 2]) {
     shop.place.raw("DELETE FROM settings WHERE name LIKE 'registry.%'").await;
     for (key, value) in [("registry.database", name), ("registry.generation", generation)] {
         if let Some(value) = value {
@@ -26,34 +26,34 @@ async fn become_the_one_with(shop: &Shop<'_>, [name, generation]: &[Option<Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_that_looks_the_same_is_another_one() {
+async fn copy_of_a_disk_counts_as_another_database() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let refused = async || {
             let refused = registry.sweep(Duration::ZERO).await.unwrap_err();
             assert_eq!(refused.code(), "shared_storage");
         };
-        // The first to come keeps the name: the original, or its copy.
+        // The first to write the mark keeps the name, whether it is the original or the copy.
         let before = registry.mark().await.unwrap();
-        let copied = memory_of_marks(shop).await;
+        let copied = stored_mark(shop).await;
         assert_eq!(registry.mark().await.unwrap(), before, "nobody else was here");
-        let first = memory_of_marks(shop).await;
-        become_the_one_with(shop, &copied).await;
+        let first = stored_mark(shop).await;
+        restore_copied_marks(shop, &copied).await;
         refused().await;
         let second = registry.mark().await.unwrap();
         assert_ne!(second, before);
         let digest = registry.put_blob(Bytes::from_static(b"of the second")).await.unwrap();
-        let other = memory_of_marks(shop).await;
-        become_the_one_with(shop, &first).await;
+        let other = stored_mark(shop).await;
+        restore_copied_marks(shop, &first).await;
         assert_eq!(registry.mark().await.unwrap(), before, "it has its name still");
         refused().await;
         assert!(registry.blob(&digest).await.unwrap().is_some());
-        // Both stay what they are, and who is gone can be forgotten.
-        let first = memory_of_marks(shop).await;
-        become_the_one_with(shop, &other).await;
+        // Both databases keep their names, and the mark of a deleted database can be removed.
+        let first = stored_mark(shop).await;
+        restore_copied_marks(shop, &other).await;
         assert_eq!(registry.mark().await.unwrap(), second);
         refused().await;
-        become_the_one_with(shop, &first).await;
+        restore_copied_marks(shop, &first).await;
         assert!(registry.unmark(&second).await.unwrap());
         assert_eq!(registry.sweep(Duration::ZERO).await.unwrap(), 1);
     })
@@ -61,17 +61,17 @@ async fn a_copy_that_looks_the_same_is_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_died_while_it_left_its_mark_is_no_copy() {
+async fn crash_while_writing_a_mark_is_not_a_copy() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let name = registry.mark().await.unwrap();
-        let [kept, generation] = memory_of_marks(shop).await;
+        let [kept, generation] = stored_mark(shop).await;
         let now = generation.unwrap().split(' ').nth(1).unwrap().to_owned();
-        // Before the mark changed, and after.
+        // A crash before the mark was written, and one after it.
         let planned = [kept.clone(), Some(format!("{name} {now} next"))];
-        become_the_one_with(shop, &planned).await;
+        restore_copied_marks(shop, &planned).await;
         assert_eq!(registry.mark().await.unwrap(), name);
-        become_the_one_with(shop, &[kept, Some(format!("{name} {now} next"))]).await;
+        restore_copied_marks(shop, &[kept, Some(format!("{name} {now} next"))]).await;
         shop.storage
             .put(&format!("registry/databases/{name}"), Bytes::from_static(b"next"))
             .await
@@ -83,12 +83,12 @@ async fn who_died_while_it_left_its_mark_is_no_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mark_of_an_older_program_is_ones_own_and_many_processes_leave_one() {
+async fn marks_of_older_versions_and_concurrent_processes_are_kept() {
     for_each_registry(async |shop| {
         let registry = shop.registry();
         let name = registry.mark().await.unwrap();
-        let [kept, _] = memory_of_marks(shop).await;
-        become_the_one_with(shop, &[kept, None]).await;
+        let [kept, _] = stored_mark(shop).await;
+        restore_copied_marks(shop, &[kept, None]).await;
         shop.storage.put(&format!("registry/databases/{name}"), Bytes::new()).await.unwrap();
         assert_eq!(registry.mark().await.unwrap(), name);
         let all = futures::future::join_all((0..6).map(|_| registry.mark())).await;
@@ -99,7 +99,7 @@ async fn a_mark_of_an_older_program_is_ones_own_and_many_processes_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_was_copied_into_the_same_place_is_another_database() {
+async fn database_file_copied_over_itself_counts_as_another() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("savoir.sqlite");
     let storage = Storage::folder(&folder.path().join("storage")).unwrap();
@@ -114,7 +114,7 @@ async fn a_file_that_was_copied_into_the_same_place_is_another_database() {
     let copied = std::fs::read(&file).unwrap();
     assert_eq!(marked().await, (name.clone(), true));
     let original = std::fs::read(&file).unwrap();
-    // Written into the same file, it has the same number and the same birthday.
+    // Writing into the same file keeps its inode number and creation time.
     std::fs::write(&file, copied).unwrap();
     let (other, swept) = marked().await;
     assert!(other != name && !swept);
@@ -123,13 +123,13 @@ async fn a_file_that_was_copied_into_the_same_place_is_another_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_who_may_not_know_the_server_does_without() {
+async fn server_identity_is_optional_without_privileges() {
     for_each_registry(async |shop| {
         if shop.place.is_sqlite() {
             return;
         }
         let name = shop.registry().mark().await.unwrap();
-        // A connection that knows the function already would not notice.
+        // A pooled connection may have cached the function, so open a new one.
         let mark = async || {
             let (database, storage) = shop.again().await;
             let marked = database.registry(&storage).mark().await;

@@ -1,4 +1,4 @@
-//! What the log knows of tokens, on both kinds of databases.
+//! Tests of the audit log entries about tokens.
 
 use std::time::Duration;
 
@@ -22,20 +22,20 @@ async fn make(shop: &Shop<'_>, user: &User, scope: &str) -> ApiToken {
     shop.database.accounts().add_token(&Actor::person(user), new).await.unwrap().unwrap()
 }
 
-/// What the log has of tokens, oldest first: what, by whom, with which token, and which one.
-type Told = (AuditAction, Option<i64>, Option<String>, String);
+/// A log entry about a token: action, account, token that was used, token that changed.
+type TokenEvent = (AuditAction, Option<i64>, Option<String>, String);
 
-async fn told(shop: &Shop<'_>) -> Vec<Told> {
+async fn token_events(shop: &Shop<'_>) -> Vec<TokenEvent> {
     let entries = shop.registry().audit(&AuditFilter::default(), None, 100).await.unwrap();
-    let told = entries.into_iter().rev().map(|entry| {
+    let token_events = entries.into_iter().rev().map(|entry| {
         let id = entry.details["id"].as_str().unwrap_or_default().to_owned();
         (entry.change.act, entry.account, entry.token, id)
     });
-    told.collect()
+    token_events.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_knows_every_token_that_counts() {
+async fn audit_log_lists_tokens_with_registry_scopes() {
     for_each_registry(async |shop| {
         let accounts = shop.database.accounts();
         let (alice, bob, admin) = (&shop.alice, &shop.bob, &shop.admin);
@@ -62,12 +62,12 @@ async fn the_log_knows_every_token_that_counts() {
         let ended = |by: Option<i64>, token: &ApiToken| {
             (AuditAction::TokenEnded, by, None, token.id.clone())
         };
-        let mut told = told(shop).await;
-        // The order of those that end at once does not matter.
-        told[6..8].sort_by_key(|told| told.3 != two.id);
+        let mut token_events = token_events(shop).await;
+        // Tokens that were revoked together may be logged in any order.
+        token_events[6..8].sort_by_key(|event| event.3 != two.id);
         let with = (AuditAction::TokenEnded, Some(alice.id), Some(one.id.clone()), one.id.clone());
         assert_eq!(
-            told,
+            token_events,
             [
                 made(&one),
                 made(&two),
@@ -89,7 +89,7 @@ async fn the_log_knows_every_token_that_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_logged_is_not_done() {
+async fn token_change_fails_if_it_cannot_be_logged() {
     for_each_registry(async |shop| {
         let accounts = shop.database.accounts();
         let token = make(shop, &shop.alice, "registry:read").await;
@@ -109,9 +109,9 @@ async fn what_cannot_be_logged_is_not_done() {
     .await;
 }
 
-/// Only in PostgreSQL are two transactions under way at once.
+/// Only PostgreSQL runs two write transactions at the same time.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_token_is_made_while_the_password_is_changed() {
+async fn token_creation_waits_for_password_change() {
     for_each_registry(async |shop| {
         if shop.place.is_sqlite() {
             return;

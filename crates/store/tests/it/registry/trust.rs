@@ -6,7 +6,7 @@ use savoir_store::registry::{
 
 use serde_json::json;
 
-use super::{Draft, Shop, allow, at_once, draft, for_each_registry, name, version};
+use super::{Draft, Shop, allow, draft, for_each_registry, name, run_concurrently, version};
 
 async fn add_key(shop: &Shop<'_>, actor: &Actor, owner_scope: &OwnerScope, key_id: &str) {
     let key = NewKey {
@@ -29,7 +29,7 @@ fn signed(package: &str, text: &str, key_id: &str) -> Draft {
     Draft { signatures, ..draft(package, text) }
 }
 
-/// A namespace of Alice's with the key `a`, and the auditors' key `z`.
+/// Creates a namespace of Alice with the key `a`, and the auditors' key `z`.
 async fn with_keys(shop: &Shop<'_>) -> OwnerScope {
     let acme: OwnerScope = "acme".parse().unwrap();
     let namespace = savoir_store::registry::Namespace::parse("acme").unwrap();
@@ -40,7 +40,7 @@ async fn with_keys(shop: &Shop<'_>) -> OwnerScope {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_version_earns_its_tier() {
+async fn tier_follows_scan_and_signatures() {
     for_each_registry(async |shop| {
         with_keys(shop).await;
         let (registry, alice) = (shop.registry(), shop.alice());
@@ -48,10 +48,14 @@ async fn each_version_earns_its_tier() {
         assert_eq!(tier(draft("acme/tool", "1.0.0")).await, Tier::Experimental);
         assert_eq!(tier(signed("acme/tool", "1.1.0", "a")).await, Tier::Community);
         assert_eq!(tier(signed("acme/tool", "1.2.0", "unknown")).await, Tier::Experimental);
-        assert_eq!(tier(draft("acme/tool", "1.3.0")).await, Tier::Experimental, "each anew");
+        assert_eq!(
+            tier(draft("acme/tool", "1.3.0")).await,
+            Tier::Experimental,
+            "each version separately"
+        );
         let unscanned = Draft { scan: None, ..signed("acme/tool", "1.4.0", "a") };
         assert_eq!(tier(unscanned).await, Tier::Experimental);
-        // The key of a namespace is nobody else's.
+        // A key of a namespace does not count for packages elsewhere.
         let elsewhere = signed("tool", "1.0.0", "a");
         assert_eq!(tier(elsewhere).await, Tier::Experimental);
 
@@ -72,7 +76,7 @@ async fn each_version_earns_its_tier() {
         let block = ScanResult { verdict: ScanVerdict::Block, ..allow() };
         let blocked = registry.set_scan(&operator, &tool, &last, &block).await.unwrap();
         assert_eq!(blocked.0, Tier::Experimental);
-        // Nobody chooses it anew.
+        // New installs no longer choose it.
         let latest = registry.package(&tool).await.unwrap().unwrap().summary.latest;
         assert_eq!(latest, Some(version("1.3.0")));
         let newest = registry.resolve_version(&tool, &VersionRange::any()).await.unwrap();
@@ -83,7 +87,7 @@ async fn each_version_earns_its_tier() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_trusted_beyond_its_claim() {
+async fn tier_never_exceeds_claim() {
     for_each_registry(async |shop| {
         with_keys(shop).await;
         let registry = shop.registry();
@@ -102,7 +106,7 @@ async fn nothing_is_trusted_beyond_its_claim() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_key_lowers_what_it_signed() {
+async fn revoking_a_key_lowers_its_versions() {
     for_each_registry(async |shop| {
         let acme = with_keys(shop).await;
         let (registry, alice) = (shop.registry(), shop.alice());
@@ -141,7 +145,7 @@ async fn a_revoked_key_lowers_what_it_signed() {
         assert_eq!((changes.len(), unsigned, changes[0].act), (4, 3, AuditAction::KeyRevoked));
         assert_eq!(registry.revoke_key(&alice, &acme, "a", "again").await.unwrap(), 0);
 
-        // It stays revoked.
+        // A revoked key cannot be registered again.
         let key = NewKey {
             owner_scope: &acme,
             key_id: "a",
@@ -167,7 +171,7 @@ async fn a_revoked_key_lowers_what_it_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_auditor_signs_with_their_own_key() {
+async fn auditors_sign_only_with_their_own_keys() {
     for_each_registry(async |shop| {
         with_keys(shop).await;
         let registry = shop.registry();
@@ -188,7 +192,7 @@ async fn an_auditor_signs_with_their_own_key() {
         let bobs = signature(Signer::Auditor, "bobs");
         let result = registry.add_signature(&shop.alice(), &tool, &one, &bobs).await;
         assert!(matches!(result, Err(RegistryError::NotAdmin)));
-        // Nor by publishing it.
+        // The same when publishing.
         let mut both = signed("acme/tool", "1.1.0", "a");
         both.signatures.push(bobs.clone());
         assert_eq!(both.publish(registry, &shop.alice()).await.unwrap().attested, Tier::Community);
@@ -204,7 +208,7 @@ async fn an_auditor_signs_with_their_own_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_slips_past_a_revocation() {
+async fn concurrent_publish_sees_key_revocation() {
     for_each_registry(async |shop| {
         let acme = with_keys(shop).await;
         let (other, storage) = shop.again().await;
@@ -223,7 +227,7 @@ async fn nothing_slips_past_a_revocation() {
                 }
             }
         });
-        at_once(tasks).await;
+        run_concurrently(tasks).await;
         for n in 0..3 {
             let package = shop.registry().package(&name(&format!("acme/tool-{n}"))).await.unwrap();
             for version in package.unwrap().versions {
@@ -236,7 +240,7 @@ async fn nothing_slips_past_a_revocation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scan_does_not_undo_what_was_decided() {
+async fn scan_does_not_override_administrators() {
     for_each_registry(async |shop| {
         let (registry, alice, admin) = (shop.registry(), shop.alice(), shop.admin());
         let (tool, one, two) = (name("tool"), version("1.0.0"), version("2.0.0"));
@@ -247,7 +251,8 @@ async fn a_scan_does_not_undo_what_was_decided() {
         };
         let block = judged(ScanVerdict::Block);
         registry.set_scan(&admin, &tool, &one, &block).await.unwrap();
-        // A scan of the publisher that began before ends after it; and nobody else judges.
+        // A publisher's scan that started before the decision does not override it, and publishers
+        // cannot decide themselves.
         for scan in [allow(), judged(ScanVerdict::Allow)] {
             let (_, stands) = registry.set_scan(&alice, &tool, &one, &scan).await.unwrap();
             assert_eq!(stands.verdict, ScanVerdict::Block);
@@ -266,7 +271,7 @@ async fn a_scan_does_not_undo_what_was_decided() {
         assert_eq!(stands.verdict, ScanVerdict::Review, "what was cleared is not blocked");
         assert_eq!(stands.report["cleared"], "looked at it");
 
-        // Who takes it back refuses the bytes from then on; what was published stays.
+        // Revoking a clearance blocks the archive for new versions; published versions stay.
         assert!(registry.unclear(&admin, &published.sha256).await.unwrap());
         let (_, stands) = registry.set_scan(&alice, &tool, &two, &allow()).await.unwrap();
         assert_eq!(stands.verdict, ScanVerdict::Allow);
@@ -276,7 +281,7 @@ async fn a_scan_does_not_undo_what_was_decided() {
         let later = version("3.0.0");
         draft("tool", "3.0.0").publish(registry, &alice).await.unwrap();
         let (_, stands) = registry.set_scan(&alice, &tool, &later, &found).await.unwrap();
-        assert_eq!(stands.verdict, ScanVerdict::Block, "nobody cleared this one");
+        assert_eq!(stands.verdict, ScanVerdict::Block, "this version was not cleared");
     })
     .await;
 }

@@ -15,7 +15,7 @@ export interface Problem {
   fix?: 'add-start' | 'add-end' | 'remove-edge' | 'remove-node'
 }
 
-/** What the server offers. `undefined`: not known (yet), so nothing is said about it. */
+/** The skills, models and so on that the server has. `undefined` means not known (yet), so it is not checked. */
 export interface Offer {
   skills?: { name: string; inputs: { name: string; required: boolean }[] }[]
   bases?: { id: string; name: string }[]
@@ -155,9 +155,9 @@ function late(step: string, id: string, graph: Graph, paths: Paths, warn: (probl
 }
 
 export interface Paths {
-  /** In which order steps run, for each way through the conditions. */
+  /** The order in which steps run, for each combination of condition results. */
   orders: string[][]
-  /** Whether all ways were tried. */
+  /** Whether all combinations were tried. */
   exact: boolean
   reachable: Set<string>
 }
@@ -209,7 +209,7 @@ export function simulate(graph: Graph): Paths {
   return { orders, exact, reachable }
 }
 
-/** A bit that differs from way to way, always the same for the same graph. */
+/** A pseudorandom bit for a combination, always the same for the same graph. */
 function hash(way: number, index: number): number {
   return (Math.imul(way + 1, 2654435761) >>> (index % 29)) & 1
 }

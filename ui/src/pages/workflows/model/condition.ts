@@ -1,4 +1,4 @@
-/** Checks the syntax of a condition, as the server parses it; it takes a wrong one for false. */
+/** Checks the syntax of a condition with the server's grammar, because the server treats invalid ones as false. */
 import { workflows as strings } from '$lib/strings/workflows'
 import { asText, find, type Values } from './values'
 

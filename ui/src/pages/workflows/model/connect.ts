@@ -1,4 +1,4 @@
-/** Which connections can work. A refused one has a reason for the user. */
+/** Checks whether two steps can be connected, and gives the user a reason if not. */
 import { workflows as strings } from '$lib/strings/workflows'
 import { ancestors, type Graph, type Link, type Step } from './graph'
 
@@ -18,7 +18,7 @@ export function hasEntry(step: Pick<Step, 'type'>): boolean {
   return step.type !== 'start'
 }
 
-/** Why a connection cannot work, or nothing if it can. */
+/** The reason why a connection is not allowed; undefined if it is allowed. */
 export function refusal(graph: Graph, wanted: Wanted): string | undefined {
   const text = strings.connect
   const source = graph.nodes.find((step) => step.id === wanted.source)

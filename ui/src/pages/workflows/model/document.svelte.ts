@@ -69,7 +69,7 @@ export class FlowDocument {
     this.show(after)
   }
 
-  /** Makes what the canvas did by itself, such as dragging, a change that can be undone. */
+  /** Records a change that the canvas has already made, such as dragging, so that it can be undone. */
   remember(label: string, before: Graph, key = ''): void {
     const now = Date.now()
     const joined = key !== '' && key === this.last.key && now - this.last.at < TOGETHER

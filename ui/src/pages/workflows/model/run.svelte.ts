@@ -28,7 +28,7 @@ export class StepRun {
   branch = $state<'true' | 'false'>()
   passages = $state.raw<Passage[]>([])
   input = $state('')
-  /** Texts with their values. */
+  /** Fields of the step with placeholders replaced, as they were sent. */
   sent = $state.raw<{ field: string; value: string }[]>([])
   started = $state(0)
   ended = $state(0)
@@ -58,7 +58,7 @@ export class FlowRun {
     return [...this.steps].find(([, step]) => step.state === 'failed')?.[0]
   }
 
-  /** A failed or stopped run goes on where it was. */
+  /** Whether the run failed or was stopped, and can continue from there. */
   get resumable(): boolean {
     return this.execution !== undefined && (this.state === 'failed' || this.state === 'stopped')
   }

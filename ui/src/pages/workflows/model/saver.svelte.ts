@@ -1,4 +1,4 @@
-/** Saves while the user works, and notices when somebody else changed the workflow. */
+/** Saves a workflow automatically, and detects that another user has changed it. */
 import { api, ApiError, asApiError, path } from '$lib/api/client'
 import type { Workflow } from '../types'
 import { toJson, type Graph } from './graph'
@@ -19,7 +19,7 @@ const MAX_VERSIONS = 50
 export class Saver {
   state = $state<SaveState>('saved')
   error = $state.raw<ApiError>()
-  /** What the server has, if somebody else changed it. */
+  /** The stored workflow, if another user has changed it. */
   theirs = $state.raw<Workflow>()
   workflow = $state.raw<Workflow>()
   /** The saves since the page was opened, the newest first. */
@@ -47,7 +47,7 @@ export class Saver {
     this.state = 'saved'
   }
 
-  /** Keeps the state of now as a version, for the list of versions. */
+  /** Adds the current state to the list of versions. */
   keep(at: string, graph: Graph): void {
     this.versions = [{ at, graph }, ...this.versions].slice(0, MAX_VERSIONS)
   }
@@ -97,12 +97,12 @@ export class Saver {
     const headers: Record<string, string> = this.etag ? { 'if-match': this.etag } : {}
     const to = path`/api/v1/workflows/${this.id}`
     const workflow = await api.put<Workflow>(to, change, { headers })
-    // The answer of a change has no reader for its tag here, so the next save asks for it.
+    // `api.put` does not return the ETag, so request it for the next save.
     if (this.etag) this.etag = (await api.getTagged<Workflow>(to)).etag
     return workflow
   }
 
-  /** Servers without tags are asked for the time of the last change. */
+  /** Whether another user has changed the workflow. Without ETags, compares the time of the last change. */
   private async changedElsewhere(): Promise<boolean> {
     if (this.etag) return false
     const theirs = await api.get<Workflow>(path`/api/v1/workflows/${this.id}`)
@@ -133,7 +133,7 @@ export class Saver {
     if (this.state === 'failed' && passing) this.schedule(RETRY)
   }
 
-  /** Saves over what somebody else stored. */
+  /** Overwrites the changes of the other user. */
   async keepMine(): Promise<void> {
     if (!this.theirs) return
     const { etag, value } = await api.getTagged<Workflow>(path`/api/v1/workflows/${this.id}`)

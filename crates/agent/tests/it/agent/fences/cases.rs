@@ -1,15 +1,15 @@
-//! Lists and what is tried under them.
+//! The cases: allow-lists, and the calls that are tried under them.
 
 use serde_json::{Value, json};
 
-/// A skill with some lines of frontmatter, and the calls that a model makes under it.
+/// A skill with some lines of frontmatter, and the calls that a model makes while it is active.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) lines: &'static str,
     pub(super) tried: Vec<Tried>,
 }
 
-/// A call, and the word with which it must be refused.
+/// A call, and the error code with which it must be refused; none if it must run.
 pub(super) struct Tried {
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
@@ -24,7 +24,7 @@ fn tried(tool: &'static str, arguments: Value, refused: Option<&'static str>) ->
     Tried { tool, arguments, refused }
 }
 
-/// `run_command` with a command.
+/// A call of `run_command` that must run.
 fn runs(command: &str) -> Tried {
     tried("run_command", json!({"command": command}), None)
 }
@@ -45,12 +45,12 @@ fn case(name: &'static str, lines: &'static str, tried: Vec<Tried>) -> Case {
     Case { name, lines, tried }
 }
 
-/// A list under which only commands are let through, in some spelling.
+/// A list, in some spelling, that allows only commands.
 fn names_commands(name: &'static str, lines: &'static str) -> Case {
     case(name, lines, vec![runs("ls"), path("read_file", "a", TOOL), path("write_file", "a", TOOL)])
 }
 
-/// A list that names nothing that is there.
+/// A list that names no existing tool.
 fn names_nothing(name: &'static str, lines: &'static str) -> Case {
     let command = tried("run_command", json!({"command": "ls"}), TOOL);
     case(name, lines, vec![command, path("read_file", "a", TOOL)])
@@ -60,7 +60,7 @@ const DOCS: &str = "allowed-tools: Read(docs/**)";
 const HOST: &str = "allowed-tools: WebFetch(domain:example.com)";
 const ADD: &str = "allowed-tools: Bash(git add:*)";
 
-/// What is tried under a list of `git add`.
+/// The calls of these commands under a list that allows only `git add`.
 fn add(name: &'static str, commands: &[&str]) -> Case {
     let good = runs("git add a.txt");
     case(name, ADD, std::iter::once(good).chain(commands.iter().map(|one| not(one))).collect())
@@ -117,7 +117,7 @@ fn names() -> Vec<Case> {
     ]
 }
 
-/// Names that look like those of tools, in the list and in calls.
+/// Names that look like those of tools, in lists and in calls.
 fn lookalikes() -> Vec<Case> {
     let called = |name: &'static str, tool: &'static str| {
         case(name, "allowed-tools: Bash", vec![tried(tool, json!({"command": "ls"}), UNKNOWN)])
@@ -232,7 +232,7 @@ fn parentheses() -> Vec<Case> {
         case(
             "an unclosed parenthesis",
             "allowed-tools: \"Bash(git add:*\"",
-            // Nobody knows where it should have ended: it grants nothing.
+            // The list has an unclosed parenthesis, so it grants nothing.
             vec![not("git add a"), not("ls"), not("git add a; id"), not("git")],
         ),
         case(

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::workflow::limits;
 
-/// The text of an answer up to the limit, and whether it was cut there.
+/// Reads the body up to the limit; returns whether it was truncated.
 pub(super) async fn read(mut response: Response) -> Result<(String, bool), reqwest::Error> {
     let mut bytes = Vec::new();
     while bytes.len() <= limits::MAX_RESPONSE_BYTES
@@ -18,7 +18,7 @@ pub(super) async fn read(mut response: Response) -> Result<(String, bool), reqwe
     Ok((String::from_utf8_lossy(&bytes).into_owned(), cut))
 }
 
-/// The status and the headers of an answer.
+/// Returns the status and the headers of a response.
 pub(super) fn details(response: &Response) -> Value {
     let mut headers = Map::new();
     for (name, value) in response.headers().iter().take(limits::MAX_HEADERS) {
@@ -31,8 +31,8 @@ pub(super) fn details(response: &Response) -> Value {
     json!({"status": response.status().as_u16(), "headers": headers})
 }
 
-/// A part of a JSON answer: names of members and numbers of elements, with dots between them. What
-/// is not there is an empty text.
+/// Returns a part of a JSON response: names of members and indexes of elements, separated by dots.
+/// A missing part is an empty text.
 pub(super) fn part(text: &str, path: &str) -> Value {
     let answer: Option<Value> = serde_json::from_str(text).ok();
     let found = answer.as_ref().and_then(|answer| {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_answers() {
+    fn parts_of_json_responses() {
         let text = r#"{"a": [{"b": "x"}, 5], "0": {"c": null}}"#;
         for (path, expected) in [
             ("a.0.b", json!("x")),

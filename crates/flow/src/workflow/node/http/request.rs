@@ -13,19 +13,19 @@ use crate::workflow::{
     template::{self, TemplatePart, TextBudget},
 };
 
-/// Headers that belong to the connection. They are ours to set, so they are passed over.
-const OURS: [&str; 11] = [
+/// Headers that the HTTP client sets. Those of the user are ignored.
+const CLIENT_HEADERS: [&str; 11] = [
     "host", "content-length", "transfer-encoding", "connection", "keep-alive",
     "proxy-authorization", "proxy-connection", "te", "trailer", "upgrade", "expect",
 ];
 
-/// A body, with the type that it has if nothing else is said.
+/// A body with its default content type.
 pub(super) struct Body {
     pub(super) text: String,
     pub(super) kind: Option<&'static str>,
 }
 
-/// The method.
+/// Parses the method.
 pub(super) fn method(name: &str) -> Result<Method, NodeError> {
     match name.to_ascii_uppercase().as_str() {
         "GET" => Ok(Method::GET),
@@ -36,10 +36,10 @@ pub(super) fn method(name: &str) -> Result<Method, NodeError> {
     }
 }
 
-/// The part of an address in which a placeholder stands.
+/// The part of a URL that contains a placeholder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UrlPart {
-    /// Everything before the path: it decides who is asked.
+    /// The scheme and host.
     Origin,
     Path,
     /// The query or the fragment.
@@ -47,7 +47,7 @@ enum UrlPart {
 }
 
 impl UrlPart {
-    /// The part in which the address goes on after a text.
+    /// Returns the part of a URL that follows this text.
     fn of(before: &str) -> Self {
         let Some((_, after)) = before.split_once("://") else { return Self::Origin };
         match after.find(['/', '?', '#', '\\']) {
@@ -58,8 +58,8 @@ impl UrlPart {
     }
 }
 
-/// Inserts values into an address, each encoded for where it stands. A value never decides who is
-/// asked, and never changes the path, the query or the fragment around it.
+/// Inserts values into a URL, encoded for each part. A value can neither choose the host nor change
+/// the structure of path, query and fragment.
 fn fill_url(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
     let (mut filled, mut budget) = (String::new(), TextBudget::default());
     for part in template::parts(text) {
@@ -77,7 +77,7 @@ fn fill_url(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
         filled.push_str(&added);
     }
     let path = filled.split(['?', '#']).next().unwrap_or_default();
-    // A server would read such a step as the parent folder.
+    // Servers interpret `..` as the parent folder, even if it is encoded.
     let leaves = |step: &str| matches!(step.to_ascii_lowercase().as_str(), "." | "..");
     if template::parts(text).count() > 1 && path.split('/').any(leaves) {
         return Err(NodeError::failed(STEP_FROM_VALUE));
@@ -107,7 +107,7 @@ fn encode(text: &str) -> String {
     encoded
 }
 
-/// The address, read once: what is judged is what is asked.
+/// Parses the URL with inserted values. The result is used for the check and for the request.
 pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, RequestError> {
     let filled = fill_url(text, scope)?;
     let text = filled.trim();
@@ -118,7 +118,7 @@ pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, RequestError> {
     if !matches!(scheme.as_deref(), Some("http" | "https")) {
         return Err(NodeError::failed("Only http:// and https:// URLs are allowed").into());
     }
-    // The reader of addresses would take the first word of the path for the host.
+    // The URL parser would interpret the first part of the path as the host.
     let after = text.split_once("://").map_or("", |(_, after)| after);
     if after.is_empty() || after.starts_with(['/', '\\', '?', '#', ':']) {
         return Err(NodeError::failed("URL host is required").into());
@@ -136,7 +136,7 @@ pub(super) fn url(text: &str, scope: &Scope<'_>) -> Result<Url, RequestError> {
     }
 }
 
-/// The headers.
+/// Builds the headers with inserted values.
 pub(super) fn headers(
     declared: &Map<String, Value>,
     scope: &Scope<'_>,
@@ -151,11 +151,11 @@ pub(super) fn headers(
             let name = name.escape_debug();
             RequestError::unsent(format!("`{name}` cannot be the name of a header"))
         })?;
-        if OURS.contains(&name.as_str()) {
+        if CLIENT_HEADERS.contains(&name.as_str()) {
             continue;
         }
         let value = template::fill_within(&text_of(value), scope, &mut budget)?;
-        // Refuses line feeds and other control characters.
+        // Rejects line feeds and other control characters.
         let value = HeaderValue::from_str(value.trim()).map_err(|_| {
             let problem = "has a line feed or another control character";
             RequestError::unsent(format!("the value of the header `{name}` {problem}"))
@@ -165,7 +165,8 @@ pub(super) fn headers(
     Ok(headers)
 }
 
-/// The body: an object as JSON, a text as it is. In a text that is JSON, values are written as JSON.
+/// Builds the body: an object as JSON, a text unchanged. In a text that is JSON, values are
+/// inserted as JSON.
 pub(super) fn body(declared: &Value, scope: &Scope<'_>) -> Result<Option<Body>, NodeError> {
     match declared {
         Value::Object(members) => {
@@ -224,12 +225,12 @@ fn is_json(text: &str) -> bool {
     text.starts_with('[') || (text.starts_with('{') && template::placeholder(text).is_none())
 }
 
-/// Whether a text is one placeholder and nothing else.
+/// Whether a text is exactly one placeholder.
 fn is_placeholder(text: &str) -> bool {
     template::placeholder(text).is_some_and(|path| path.len() + 4 == text.len())
 }
 
-/// Inserts values into a JSON text: inside of quotes as a part of the string, elsewhere as a value.
+/// Inserts values into a JSON text: inside quotes as part of the string, elsewhere as a JSON value.
 fn fill_json_text(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
     let (mut filled, mut budget) = (String::new(), TextBudget::default());
     let mut quotes = JsonQuotes::default();
@@ -255,7 +256,7 @@ fn fill_json_text(text: &str, scope: &Scope<'_>) -> Result<String, NodeError> {
     Ok(filled)
 }
 
-/// Whether a position in a JSON text is inside of a string.
+/// Tracks whether a position in a JSON text is inside a string.
 #[derive(Default)]
 struct JsonQuotes {
     open: bool,
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_carry_no_second_line() {
+    fn headers_with_line_feeds_are_rejected() {
         let read = |declared: Value| {
             with_scope(|scope| headers(declared.as_object().unwrap(), scope).map_err(|_| ()))
         };
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn many_members_share_one_bound() {
+    fn body_members_share_one_size_limit() {
         let (none, long) = (Map::new(), "x".repeat(1 << 20));
         let scope = Scope::new(&long, &none, &none);
         let members = |count: usize| -> Map<String, Value> {

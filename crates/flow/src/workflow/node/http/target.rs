@@ -15,12 +15,12 @@ use savoir_sandbox::{Host, HostPattern, is_public};
 use super::{FAILED, NodeError};
 use crate::workflow::host::HttpPolicy;
 
-/// Addresses that may be dialled.
+/// The IP addresses to connect to.
 #[derive(Debug, PartialEq)]
 pub(super) struct Target(Vec<SocketAddr>);
 
-/// Judges the host of an address, and every address behind its name.
-pub(super) async fn judge(url: &Url, policy: &HttpPolicy) -> Result<Target, NodeError> {
+/// Checks the host of a URL, and every IP address that it resolves to.
+pub(super) async fn check_target(url: &Url, policy: &HttpPolicy) -> Result<Target, NodeError> {
     let unresolved = || NodeError::failed("Unable to resolve target host");
     let host = url.host().ok_or_else(|| NodeError::failed("URL host is required"))?;
     let port = url.port_or_known_default().unwrap_or_default();
@@ -38,7 +38,8 @@ pub(super) async fn judge(url: &Url, policy: &HttpPolicy) -> Result<Target, Node
     if found.is_empty() {
         return Err(unresolved());
     }
-    // One that is blocked is enough: an honest name does not lead to both sides.
+    // One blocked address is enough: a legitimate host does not resolve to public and private
+    // addresses.
     if !policy.private && found.iter().any(|address| !is_public(address.ip())) {
         return Err(NodeError::failed("Target host resolves to blocked IP"));
     }
@@ -65,12 +66,12 @@ fn check(is_allowed: bool) -> Result<(), NodeError> {
 }
 
 impl Target {
-    /// A client that reaches these addresses and no others, and goes nowhere by itself.
+    /// Creates a client that connects only to these addresses, and follows no redirects.
     pub(super) fn client(self) -> Result<Client, NodeError> {
         let client = Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
-            .dns_resolver(Arc::new(Judged(self.0)))
+            .dns_resolver(Arc::new(CheckedAddresses(self.0)))
             .pool_max_idle_per_host(0)
             .user_agent(concat!("savoir/", env!("CARGO_PKG_VERSION")))
             .build();
@@ -81,12 +82,12 @@ impl Target {
     }
 }
 
-/// Answers every question for a name with the addresses that were judged: a name that changes its
-/// mind in between gains nothing.
+/// A DNS resolver that returns the checked addresses, so that a host cannot resolve to another
+/// address after the check (DNS rebinding).
 #[derive(Debug)]
-struct Judged(Vec<SocketAddr>);
+struct CheckedAddresses(Vec<SocketAddr>);
 
-impl Resolve for Judged {
+impl Resolve for CheckedAddresses {
     fn resolve(&self, _: Name) -> Resolving {
         let addresses: Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(std::future::ready(Ok(addresses)))
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     async fn judged(url: &str, policy: &HttpPolicy) -> Result<Vec<String>, String> {
-        match judge(&Url::parse(url).unwrap(), policy).await {
+        match check_target(&Url::parse(url).unwrap(), policy).await {
             Ok(target) => Ok(target.0.iter().map(ToString::to_string).collect()),
             Err(NodeError::Failed(text)) => Err(text),
             Err(NodeError::Gone) => panic!("nobody was there"),
@@ -179,7 +180,7 @@ mod tests {
             assert_eq!(judged(url, &policy).await, unresolved, "{url}");
         }
         assert_eq!(judged("http://1.1.1.1/", &policy).await.unwrap().len(), 1);
-        // A list is no permission for private addresses.
+        // An allow list does not permit private addresses.
         let local = HttpPolicy::only(["localhost", "127.0.0.1"]).unwrap();
         for url in ["http://localhost/", "http://127.0.0.1/"] {
             let blocked = Err("Target host resolves to blocked IP".to_owned());

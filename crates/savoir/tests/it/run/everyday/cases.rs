@@ -1,6 +1,6 @@
 //! Ordinary skills with their expected output and files.
 
-/// A skill with one thing to run.
+/// A skill with one script, tool or code block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) name: &'static str,
@@ -8,34 +8,34 @@ pub(super) struct Case {
     pub(super) content: &'static str,
     pub(super) words: &'static [&'static str],
     pub(super) stdin: &'static str,
-    /// What it prints, or a part of it.
+    /// The expected output, or a part of it.
     pub(super) prints: &'static str,
-    /// A file that it leaves, with a part of its content.
+    /// A file that the skill creates, with a part of its content.
     pub(super) leaves: Option<(&'static str, &'static str)>,
-    /// Programs without which it is left out.
+    /// Programs that the case needs; it is skipped without them.
     pub(super) needs: &'static [&'static str],
-    /// Whether it works without being allowed anything.
+    /// Whether it works without extra permissions.
     pub(super) at_first: bool,
-    /// Only in a repository.
+    /// Whether the case needs a repository.
     pub(super) in_repository: bool,
 }
 
 /// The dialect, and how the content becomes a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A file of the base format, run by its path.
+    /// A script of the base format, run by its path.
     Script(&'static str),
-    /// The same, with `allowed-tools` as Claude Code has them.
+    /// A script with `allowed-tools` of Claude Code.
     Claude(&'static str),
-    /// A command of gibb.eri.sh.
+    /// A gibb.eri.sh command.
     Command,
-    /// A command of gibb.eri.sh that runs a file of the skill.
+    /// A gibb.eri.sh command that runs a file of the skill.
     CommandWith(&'static str, &'static str),
-    /// A function of GAIA, with its permissions.
+    /// A GAIA function with its permissions.
     Gaia(&'static [&'static str]),
-    /// Code blocks of skillrt, with its fields.
+    /// Code blocks of skillrt with its fields.
     Blocks(&'static str),
-    /// A handler of OpenClaw, with its fields.
+    /// An OpenClaw handler with its fields.
     Handler(&'static str, &'static str),
 }
 
@@ -89,7 +89,7 @@ impl Case {
 use Kind::{Blocks, Claude, Command, CommandWith, Gaia, Handler, Script};
 
 pub(super) const CASES: &[Case] = &[
-    // Shell scripts.
+    // Shell scripts:
     case("coreutils", Script("a.sh"), "seq 3 | tac | tr '\\n' ' '; date +%Y | cut -c1-2\n", "3 2 1 20"),
     case("temporary files", Script("a.sh"), "t=$(mktemp); echo hi > \"$t\"; cat \"$t\"\n", "hi"),
     case("own folder in tmp", Script("a.sh"), "mkdir -p /tmp/x/y && touch /tmp/x/y/z && ls /tmp/x/y\n", "z"),
@@ -111,7 +111,7 @@ pub(super) const CASES: &[Case] = &[
     case("jq", Script("a.sh"), "jq -r '.items[].name' config.json\n", "first\nsecond").needs(&["jq"]),
     case("awk over a table", Claude("a.sh"), "awk -F, 'NR>1 {s+=$2} END {print s}' data/sales.csv\n", "30"),
     case("checksum", Claude("a.sh"), "sha256sum notes.txt | cut -c1-4\n", ""),
-    // Python.
+    // Python:
     case("python json", Script("a.py"), "import json\nprint(json.load(open('config.json'))['items'][0]['name'])\n", "first"),
     case("python csv", Script("a.py"), "import csv\nprint(sum(int(r['amount']) for r in csv.DictReader(open('data/sales.csv'))))\n", "30"),
     case("python stdin", Script("a.py"), "import sys\nprint(len(sys.stdin.read().split()))\n", "3").reads("a b c"),
@@ -123,11 +123,11 @@ pub(super) const CASES: &[Case] = &[
     case("python module beside it", Script("a.py"), "from helper import word\nprint(word())\n", "from the helper"),
     case("python arguments", Script("a.py"), "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', type=int)\nprint(p.parse_args().n + 1)\n", "4").words(&["--n", "3"]),
     case("python home", Script("a.py"), "from pathlib import Path\np = Path.home() / '.cache' / 'x'\np.mkdir(parents=True)\nprint(p.is_dir())\n", "True"),
-    // Others.
+    // Others:
     case("node", Script("a.js"), "const fs = require('fs');\nconsole.log(JSON.parse(fs.readFileSync('config.json')).items.length)\n", "2").needs(&["node"]),
     case("node modules of its own", Script("a.mjs"), "import { readFileSync } from 'node:fs';\nconsole.log(readFileSync(0, 'utf8').trim().length)\n", "5").reads("hello").needs(&["node"]),
     case("perl", Script("a.pl"), "while (<STDIN>) { print scalar reverse; }\n", "cba").reads("abc").needs(&["perl"]),
-    // Commands of gibb.eri.sh.
+    // Commands of gibb.eri.sh:
     case("git log", Command, "git log --oneline -1", "first commit").needs(&["git"]).in_repository(),
     case("git status", Command, "git status --short", "").needs(&["git"]).in_repository(),
     case("git diff", CommandWith("bash diff.sh", "diff.sh"), "git diff --stat && echo clean\n", "clean").needs(&["git"]).in_repository(),
@@ -136,19 +136,19 @@ pub(super) const CASES: &[Case] = &[
     case("node in a command", CommandWith("node scripts/x.js", "scripts/x.js"), "console.log(process.cwd().split('/').pop())\n", "work").needs(&["node"]),
     case("the folder of the skill", CommandWith("bash {baseDir}/run.sh", "run.sh"), "echo ran\n", "ran"),
     case("a file into a repository", CommandWith("bash w.sh", "w.sh"), "mkdir -p out && echo made > out/r.txt && echo ok\n", "ok").leaves("out/r.txt", "made").in_repository(),
-    // Functions of GAIA.
+    // Functions of GAIA:
     case("gaia", Gaia(&[]), "return {'sum': 1 + 2}", "\"sum\":3"),
     case("gaia reads", Gaia(&["filesystem:read:./data/**"]), "return {'n': len(open('data/sales.csv').readlines())}", "\"n\":3"),
     case("gaia writes", Gaia(&["filesystem:write:./out/**"]), "import os\n    os.makedirs('out', exist_ok=True)\n    open('out/a.txt', 'w').write('kept')\n    return {}", "{}").leaves("out/a.txt", "kept"),
     case("gaia shell", Gaia(&["shell:execute"]), "import subprocess\n    return {'o': subprocess.check_output('echo a | tr a b', shell=True, text=True)}", "b"),
     case("gaia database", Gaia(&["database:write:./app.sqlite"]), "import sqlite3\n    c = sqlite3.connect('app.sqlite')\n    c.execute('create table t (x)')\n    c.commit()\n    return {'ok': True}", "true").leaves("app.sqlite", "SQLite"),
-    // Code blocks of skillrt.
+    // Code blocks of skillrt:
     case("a block", Blocks(""), "bash\necho from a block\n", "from a block"),
     case("a block with an input", Blocks("inputs:\n  - {name: who, type: string, default: Ada}\n"), "bash\necho \"hello $INPUT_WHO\"\n", "hello Ada"),
     case("a python block", Blocks(""), "python\nprint(6 * 7)\n", "42"),
-    // A handler of OpenClaw.
+    // A handler of OpenClaw:
     case("a handler", Handler("h.py", ""), "def run(**kw):\n    return {'from': 'handler'}\n", "handler"),
-    // What has to be allowed first.
+    // Skills that need extra permissions:
     case("writes a report", Script("a.sh"), "echo done > report.txt && echo ok\n", "ok").leaves("report.txt", "done").after_a_hint(),
     case("writes a folder", Script("a.py"), "import os\nos.makedirs('out/deep', exist_ok=True)\nopen('out/deep/a.txt', 'w').write('x')\nprint('ok')\n", "ok").leaves("out/deep/a.txt", "x").after_a_hint(),
     case("changes a file", Script("a.sh"), "sed -i s/first/changed/ notes.txt && echo ok\n", "ok").leaves("notes.txt", "changed").after_a_hint(),

@@ -20,10 +20,10 @@ use crate::support::Transcript;
 
 const NOBODY: u32 = 65534;
 
-/// How many of how many must work before anything is allowed.
+/// How many cases must work without extra permissions, and the total number.
 const AT_FIRST: (usize, usize) = (45, 60);
 
-/// Where and as whom a skill is run.
+/// Where, and as which user, a skill is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     in_repository: bool,
@@ -76,7 +76,7 @@ fn suite(place: Place) {
     assert!(at_first * of >= count * wanted, "{place:?}: only {at_first} of {count}");
 }
 
-/// Runs a skill, and follows the hint of a failure once; gives how often it ran.
+/// Runs a skill, and follows the hint of a failure once; returns the number of runs.
 fn try_out(case: &Case, place: Place, server: &Server) -> Result<usize, String> {
     let test_env = prepare(case, place, server);
     let first = run(&test_env, case, place);
@@ -109,7 +109,7 @@ fn works(test_env: &RunTestEnv, case: &Case, run: &Transcript) -> bool {
     run.code == 0 && run.stdout.contains(case.prints) && case.leaves.is_none_or(is_left)
 }
 
-/// A folder with a few files, and the skill, approved.
+/// Creates a folder with a few files, and the approved skill.
 fn prepare(case: &Case, place: Place, server: &Server) -> RunTestEnv {
     let mut test_env = RunTestEnv::new();
     test_env.set("ACME_REGION", "north");
@@ -201,7 +201,7 @@ fn savoir(test_env: &RunTestEnv, words: &[&str], place: Place, stdin: &str) -> T
         command.uid(NOBODY).gid(NOBODY);
     }
     let mut child = command.spawn().expect("savoir starts");
-    // A program that does not read may have ended.
+    // The program may have ended without reading its input.
     let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
     let output = child.wait_with_output().expect("savoir ends");
     Transcript {
@@ -211,7 +211,7 @@ fn savoir(test_env: &RunTestEnv, words: &[&str], place: Place, stdin: &str) -> T
     }
 }
 
-/// Gives everything below a folder to the ordinary user.
+/// Changes the owner of everything below a folder to the ordinary user.
 fn give(folder: &Path) {
     chown(folder, Some(NOBODY), Some(NOBODY)).expect("an owner");
     for entry in fs::read_dir(folder).expect("a folder").flatten() {

@@ -10,7 +10,7 @@ use std::{
 use super::super::has_program;
 use super::{NAME, RunTestEnv, VALUE, needs, seen, store};
 
-/// A bus that starts nothing by itself, such as another keyring.
+/// A message bus that does not start services, such as another keyring.
 const BUS: &str = r#"<busconfig>
 <type>session</type>
 <listen>unix:path=ADDRESS</listen>
@@ -27,7 +27,7 @@ struct Keyring {
 }
 
 impl Keyring {
-    /// None where one of the programs is not installed.
+    /// Returns `None` if one of the programs is not installed.
     fn start(folder: &Path) -> Option<Self> {
         let needed = ["dbus-daemon", "gnome-keyring-daemon", "secret-tool"];
         if !needed.into_iter().all(has_program) {
@@ -65,7 +65,7 @@ impl Keyring {
         Some(started)
     }
 
-    /// Until it has a collection.
+    /// Waits until the keyring has a collection.
     fn wait(&self) {
         let mut collections = Command::new("dbus-send");
         collections.args([
@@ -87,7 +87,7 @@ impl Keyring {
         panic!("the keyring does not start");
     }
 
-    /// What another program finds there.
+    /// The value that another program finds in the keyring.
     fn lookup(&self) -> String {
         let found = Command::new("secret-tool")
             .args(["lookup", "application", "savoir", "variable", NAME])
@@ -123,7 +123,7 @@ fn values_are_in_the_keyring() {
     let list = test_env.savoir(&["secret", "list"]);
     assert!(list.stdout.contains("keyring"), "{list}");
 
-    // Somebody removed it there: the refusal says so, and following it helps.
+    // The value was removed in the keyring: the error says so, and its hint works.
     let mut clear = Command::new("secret-tool");
     clear.args(["clear", "application", "savoir"]);
     clear.env("DBUS_SESSION_BUS_ADDRESS", &keyring.address).status().expect("secret-tool runs");
@@ -153,7 +153,7 @@ fn a_keyring_that_does_not_answer_is_named() {
     run.assert_error_contains(&["no keyring answers", "savoir secret set ACME_WORD"]);
     let run = test_env.savoir(&["secret", "remove", NAME]);
     assert!(run.code == 2 && run.stderr.contains("unlock the keyring"), "{run}");
-    // Stored again, it is in the file.
+    // If the value is stored again, it is stored in the file.
     store(&test_env, &[]);
     assert_eq!(seen(&test_env, "needs"), VALUE.len());
     assert!(test_env.savoir(&["secret", "list"]).stdout.contains(" file "));

@@ -1,0 +1,107 @@
+//! Tests mistakes and questions of everyday use.
+
+use std::fs;
+
+use super::TestEnv;
+
+#[test]
+fn skill_of_a_local_repository_is_found_by_its_name() {
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
+    let several = test_env.run(&["info", &url]);
+    assert!(several.stderr.contains(&format!("{url}/mail")), "{several}");
+    for source in [format!("{url}/mail"), "../elsewhere/bare.git/mail".to_owned()] {
+        let info = test_env.run_ok(&["info", &source]);
+        assert!(info.stdout.contains("Does mail."), "{info}");
+        let scan = test_env.run(&["scan", &source]);
+        assert!(scan.stdout.contains("verdict: allow"), "{scan}");
+        let listed = test_env.run_ok(&["install", &source, "--list"]);
+        assert!(listed.stdout.contains("mail") && !listed.stdout.contains("notes"), "{listed}");
+    }
+    let list = test_env.run(&["list", "../elsewhere/bare.git"]);
+    assert!(list.stderr.contains("savoir install ../elsewhere/bare.git --list"), "{list}");
+}
+
+#[test]
+fn text_file_is_not_installed_as_skill() {
+    let test_env = TestEnv::new();
+    test_env.sandbox.write("elsewhere/passwd", "root:x:0:0:root:/root:/bin/bash\n");
+    let refused = test_env.run(&["install", "../elsewhere/passwd", "--yes"]);
+    assert_ne!(refused.code, 0, "{refused}");
+    assert!(refused.stderr.contains("neither Markdown nor an archive"), "{refused}");
+    assert!(refused.stderr.contains("hint: name the folder of a skill"), "{refused}");
+    let skill =
+        "---\nname: notes\ndescription: Writes notes. Use for notes.\n---\n\n# Notes\n\nGo.\n";
+    for file in ["elsewhere/notes.txt", "elsewhere/notes.md"] {
+        test_env.sandbox.write(file, skill);
+        test_env.run_ok(&["install", &format!("../{file}"), "--yes"]);
+    }
+}
+
+#[test]
+fn frozen_fails_without_a_lock() {
+    let test_env = TestEnv::new();
+    for frozen in [["sync", "--frozen"], ["install", "--frozen"]] {
+        let missing = test_env.run(&frozen);
+        assert_eq!(missing.code, 1, "{missing}");
+        assert!(missing.stderr.contains("there is no savoir.lock in"), "{missing}");
+    }
+}
+
+#[test]
+fn enable_reports_that_the_project_disables_the_skill() {
+    let test_env = TestEnv::with_pdf();
+    test_env.run_ok(&["disable", "pdf", "--project"]);
+    let enabled = test_env.run_ok(&["enable", "pdf"]);
+    assert!(enabled.stderr.contains("savoir enable pdf --project"), "{enabled}");
+    test_env.run_ok(&["enable", "pdf", "--project"]);
+    let enabled = test_env.run_ok(&["enable", "pdf"]);
+    assert!(!enabled.stderr.contains("--project"), "{enabled}");
+}
+
+#[test]
+fn agent_of_a_shared_folder_still_sees_the_skill() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    fs::create_dir_all(test_env.sandbox.path("project/.codex")).expect("a folder");
+    let install = ["install", "../elsewhere/pdf", "--yes", "--agent", "codex,gemini-cli"];
+    test_env.run_ok(&install);
+    let removed = test_env.run_ok(&["remove", "pdf", "--agent", "codex"]);
+    assert!(removed.stderr.contains("Codex still reads .agents/skills/pdf"), "{removed}");
+    assert!(removed.stderr.contains("savoir disable pdf --agent codex"), "{removed}");
+    let never = test_env.run_ok(&["remove", "pdf", "--agent", "claude-code"]);
+    assert!(never.stderr.contains("is not installed for Claude Code"), "{never}");
+}
+
+#[test]
+fn adopt_says_where_skills_of_the_agent_belong() {
+    let test_env = TestEnv::new();
+    test_env.skill("project/.cursor/skills/pdf", "1.0.0", "Read it.");
+    for source in ["pdf", ".cursor/skills", ".cursor/skills/pdf"] {
+        let refused = test_env.run(&["adopt", source]);
+        assert!(refused.stdout.contains("installs skills of Cursor to"), "{refused}");
+        assert!(refused.stdout.contains(".agents/skills; move it there"), "{refused}");
+    }
+}
+
+#[test]
+fn skill_without_another_source_is_reported_by_outdated_and_update() {
+    let test_env = TestEnv::new();
+    test_env.skill("project/.claude/skills/pdf", "1.0.0", "Read it.");
+    test_env.run_ok(&["adopt", "pdf"]);
+    for command in ["outdated", "update"] {
+        let ran = test_env.run_ok(&[command]);
+        assert!(ran.stderr.contains("`pdf` has no source besides its folder"), "{ran}");
+    }
+}
+
+#[test]
+fn list_shows_full_sources_in_a_pipe_and_skills_of_the_user() {
+    let test_env = TestEnv::with_pdf();
+    let folder = format!("elsewhere/{}/mail", "long-name".repeat(5));
+    test_env.skill(&folder, "1.0.0", "Send it.");
+    test_env.run_ok(&["install", &format!("../{folder}"), "--yes", "--user"]);
+    let listed = test_env.run_ok(&["list", "--user"]);
+    assert!(listed.stdout.contains(&"long-name".repeat(5)), "{listed}");
+    assert!(listed.stdout.contains("mail") && !listed.stdout.contains("pdf"), "{listed}");
+}
