@@ -246,6 +246,11 @@ fn inside_of_sandbox(
         }
         (Some("possible"), _) => Ok(Inside::Possible(run.outcome.enforcement.limits)),
         (Some(_), ProcessEnd::Exited(0)) => Ok(Inside::NotPossible),
+        // Without a control group, the processes of root are counted only every 50 ms. On a slow
+        // machine, the count comes before the check has printed that it succeeded.
+        (_, ProcessEnd::TooManyProcesses) if check.name == MORE_PROCESSES => {
+            Ok(Inside::NotPossible)
+        }
         (_, end) => Err(format!("{end:?}, {printed:?}, {:?}", String::from_utf8_lossy(&run.error))),
     }
 }

@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::{Value, json};
@@ -202,6 +202,10 @@ fn skill(name: &str, number: u32) -> String {
     )
 }
 
+fn acknowledged(written: &Written) -> u32 {
+    written.lock().expect("a lock").values().map(|(acknowledged, _)| acknowledged).sum()
+}
+
 fn write_until(address: &str, token: &str, name: &str, written: &Written, stop: &AtomicBool) {
     let path = format!("/api/v1/skills/{name}");
     let mut number = 0;
@@ -243,11 +247,15 @@ fn killed_server_keeps_acknowledged_writes() {
                 scope.spawn(move || write_until(address, token, &name, written, stop));
             }
             thread::sleep(Duration::from_millis(200 + u64::from(random.subsec_micros() % 500)));
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while acknowledged(&written) <= 4 * (round + 1) && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(20));
+            }
             server.signal("-KILL");
             stop.store(true, Ordering::Relaxed);
         });
         server = TestServer::start(&sandbox, &options, None);
-        let count: u32 = written.lock().expect("a lock").values().map(|(kept, _)| kept).sum();
+        let count = acknowledged(&written);
         assert!(count > 4 * (round + 1), "the writers hardly wrote: {count}");
         for (name, (acknowledged, sent)) in written.lock().expect("a lock").iter() {
             let kept = server.ask("GET", &format!("/api/v1/skills/{name}"), &token, None);
