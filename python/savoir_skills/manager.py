@@ -209,16 +209,24 @@ class SkillManager:
     # --- one skill
 
     def get(self, name: str) -> ManagedSkill:
-        """The skill with this name, as it was when the folders were searched."""
+        """The skill with this name, as it was when the folders were searched.
+
+        Raises `SkillNotFoundError` if there is none, and the error of `read` if a folder of this name
+        has a skill that cannot be read.
+        """
         skills = self.discover()
         if name in skills:
             return skills[name]
+        broken = self.discovery_errors
+        for folder in broken:
+            if os.path.basename(folder) == name:
+                read(folder)
         searched = ", ".join(str(root.path) for root in self.roots)
         hints = [f"install it: savoir install {name} --agent gaia --user", f"searched in: {searched}"]
         if skills:
             hints.append(f"the skills are: {', '.join(sorted(skills))}")
-        if broken := self.discovery_errors:
-            hints.append(f"{len(broken)} skills cannot be read: see discovery_errors")
+        if broken:
+            hints.append(f"skills that cannot be read: {len(broken)}, see discovery_errors")
         raise SkillNotFoundError(f"there is no skill `{name}`", code="no-skill", hints=hints)
 
     def load(self, name: str) -> ManagedSkill:

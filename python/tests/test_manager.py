@@ -72,6 +72,17 @@ class Manager(SkillTestCase):
             self.assertEqual(set(manager.discover()), {"good"})
         self.assertEqual(list(manager.discovery_errors), [str(folder)])
 
+    def test_broken_skill_asked_for_by_name_raises_its_error(self):
+        text = MINIMAL.format(name="broken").replace("network:none", "disk:read")
+        folder = self.skill("home/.gaia/skills", "broken", text)
+        manager = self.manager()
+        with self.assertRaises(InvalidSkillError) as caught:
+            manager.load("broken")
+        self.assertIn("`disk` is not a permission domain", str(caught.exception))
+        self.assertIn(str(folder), str(caught.exception))
+        with self.assertRaises(SkillNotFoundError):
+            manager.load("other")
+
     def test_cache_and_reload(self):
         self.skill("agent", "one")
         manager = self.manager()
