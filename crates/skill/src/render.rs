@@ -268,11 +268,20 @@ fn skillrt_text(input: &Input, value: Option<&Value>) -> Result<String, RenderEr
         Some(value) => typed_text(input.kind, value)
             .map_err(|expected| RenderError::InvalidInput { input: input.name.clone(), expected }),
         None if input.required => Err(RenderError::MissingInput { input: input.name.clone() }),
-        // A default comes from the author, so a default file need not exist.
-        None => Ok(input.default.as_ref().map_or_else(String::new, |default| {
-            typed_text(input.kind, default).unwrap_or_else(|_| plain_text(default))
-        })),
+        None => {
+            input.default.as_ref().map_or_else(|| Ok(String::new()), |it| default_text(input, it))
+        }
     }
+}
+
+/// Returns the text of a default. It comes from the author, so a default file need not exist.
+fn default_text(input: &Input, default: &Value) -> Result<String, RenderError> {
+    typed_text(input.kind, default).or_else(|expected| match input.kind {
+        InputKind::Number | InputKind::Boolean | InputKind::Url => {
+            Err(RenderError::InvalidInput { input: input.name.clone(), expected })
+        }
+        _ => Ok(plain_text(default)),
+    })
 }
 
 /// Returns the text of a value, or a description of the expected type.
@@ -434,6 +443,29 @@ mod tests {
             assert_eq!((error.code(), error.input()), ("invalid-input", "x"), "{kind}: {value}");
         }
         assert_eq!(typed("string", &Value::Null).unwrap_err().code(), "missing-input");
+    }
+
+    #[test]
+    fn defaults_of_wrong_type_are_rejected() {
+        let default = |kind: &str, default: &str| {
+            let text = format!(
+                "---\nname: a\nversion: 1.0.0\ndescription: d\ninputs:\n  - {{name: x, type: {kind}, default: {default}}}\n---\n{{{{ x }}}}"
+            );
+            render(&skill(&text, Dialect::SKILLRT), &Map::new(), None)
+        };
+        for (kind, written) in [("number", "many"), ("boolean", "\"yes\""), ("url", "example")] {
+            let error = default(kind, written).unwrap_err();
+            assert_eq!((error.code(), error.input()), ("invalid-input", "x"), "{kind}: {written}");
+        }
+        for (kind, written, text) in [
+            ("number", "3", "3"),
+            ("number", "\"0.5\"", "0.5"),
+            ("boolean", "true", "true"),
+            ("json", "plain", "plain"),
+            ("file", "no-such-file", "no-such-file"),
+        ] {
+            assert_eq!(default(kind, written).as_deref(), Ok(text), "{kind}: {written}");
+        }
     }
 
     #[test]

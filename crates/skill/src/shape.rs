@@ -227,7 +227,11 @@ impl Checker<'_> {
                 let own = fields.iter().map(|field| field.key);
                 let known = own.chain(also.iter().copied()).filter(free);
                 let here = FieldPath::Key(path, &entry.key).to_string();
-                let found = unknown_field(&here, &entry.key, entry.key_span, known);
+                let mut found = unknown_field(&here, &entry.key, entry.key_span, known);
+                // This dialect has no `metadata`.
+                if unknown_fields == UnknownFields::Closed && is_top && found.fix.is_none() {
+                    found = found.help("remove it: no reader uses it");
+                }
                 if unknown_fields == UnknownFields::Closed || found.fix.is_some() {
                     self.found.push(found);
                 }

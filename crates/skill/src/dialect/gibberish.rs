@@ -300,6 +300,15 @@ mod tests {
     }
 
     #[test]
+    fn unknown_fields_are_not_moved_to_metadata() {
+        let text = "---\nname: x\nversion: 1.0.0\ndescription: d\nmetadata: {a: b}\n---\n# x\n";
+        let reading = read_as(Source::new(text.to_owned()), Dialect::GIBBERISH, None);
+        let unknown = reading.diagnostics.iter().find(|found| found.code == "unknown-field");
+        let help = unknown.and_then(|found| found.help.as_deref());
+        assert_eq!(help, Some("remove it: no reader uses it"));
+    }
+
+    #[test]
     fn only_savoir_metadata_is_not_reported() {
         let unknown = |metadata: &str| {
             let text = format!(

@@ -84,12 +84,33 @@ fn network(scope: &str) -> Option<ScopeProblem> {
         let hint = "leave the scope out instead";
         return Some(ScopeProblem::new("`*` means every host", hint));
     }
-    let fine = match scope.split_once("://") {
-        Some((scheme, rest)) => is_scheme(scheme) && is_authority(rest),
-        None => !scope.contains(['/', '?', '#']) && is_authority(scope),
+    let (scheme, rest) = match scope.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, scope),
     };
-    let hint = "write a host, *.host, host:port or a URL such as https://example.com:8443/api";
-    (!fine).then(|| ScopeProblem::new(format!("`{scope}` is not a host or URL"), hint))
+    let fine = scheme.map_or_else(|| !scope.contains(['/', '?', '#']), is_scheme);
+    if !fine || !is_authority(rest) {
+        let hint = "write a host, *.host, host:port or a URL such as https://example.com:8443/api";
+        return Some(ScopeProblem::new(format!("`{scope}` is not a host or URL"), hint));
+    }
+    if let Some(other) = scheme.filter(|scheme| !matches!(*scheme, "http" | "https")) {
+        let hint = "write https:// or http://, or only the host";
+        return Some(ScopeProblem::new(format!("`{other}` is not http or https"), hint));
+    }
+    let (host, _) = split_authority(rest);
+    is_odd_address(host).then(|| {
+        let hint = "write an IPv4 address as four decimal numbers";
+        ScopeProblem::new(format!("`{host}` looks like an address"), hint)
+    })
+}
+
+/// Whether some programs read the host as an IPv4 address and others as a name, such as `127.1` or
+/// `0x7f.1`. The sandbox refuses these hosts, too.
+fn is_odd_address(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or(host).to_ascii_lowercase();
+    let is_number = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    is_number && host.parse::<std::net::Ipv4Addr>().is_err()
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -99,14 +120,19 @@ fn is_scheme(text: &str) -> bool {
 
 /// Host, optional port, and a path of which only blanks are refused.
 fn is_authority(text: &str) -> bool {
-    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (authority, None),
-    };
+    let (host, port) = split_authority(text);
     is_host(host)
         && port.is_none_or(|port| port.parse::<u16>().is_ok())
         && !text.contains(char::is_whitespace)
+}
+
+/// The host and the port of a scope without its scheme.
+fn split_authority(text: &str) -> (&str, Option<&str>) {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
 }
 
 fn is_host(text: &str) -> bool {
@@ -144,6 +170,9 @@ mod tests {
             "network:read:[::1]",
             "network:read:api.example.com:8443",
             "network:read:[::1]:80",
+            "network:read:10.0.0.1:8080",
+            "network:read:host1.example",
+            "network:read:0x.example",
             "network:write:https://example.com:8443/v1",
             "network:write:http://[::1]:80/",
             "network:write:https://*.example.com",
@@ -171,6 +200,12 @@ mod tests {
             ("network:read:https://user@example.com", "such as https://"),
             ("network:read:https://example.com:99999", "such as https://"),
             ("network:read:https://", "such as https://"),
+            ("network:read:ftp://example.com", "`ftp` is not http or https"),
+            ("network:read:HTTPS://example.com", "`HTTPS` is not http or https"),
+            ("network:read:127.1", "looks like an address"),
+            ("network:write:0x7f.1", "looks like an address"),
+            ("network:read:256.1.1.1:80", "looks like an address"),
+            ("network:read:https://1.2.3/x", "looks like an address"),
             ("shell:execute:/usr/bin/git", "only the name"),
             ("shell:execute:git,,npm", "empty entry"),
             ("shell:execute:git status", "without arguments"),
