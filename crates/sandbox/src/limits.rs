@@ -78,6 +78,13 @@ pub const MAX_READ_REQUEST_BYTES: usize = 8 << 10;
 /// Bytes of a body in which placeholders are replaced; the body has to fit in memory.
 pub const MAX_MASKED_BODY_BYTES: u64 = 1 << 20;
 
+/// Data rate of all connections of a run together: enough for large downloads, not enough to fill
+/// a line of one gigabit.
+pub const BYTES_PER_SECOND: u64 = 32 << 20;
+
+/// Time whose data a run may transfer at once.
+pub const BANDWIDTH_BURST: Duration = Duration::from_millis(250);
+
 /// Time for a client to send its request head, including the TLS handshake.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 

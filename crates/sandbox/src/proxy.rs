@@ -11,6 +11,7 @@
 //! One thread accepts connections, and each connection has a thread and serves one request.
 //! Everything that takes time is created when the first request needs it.
 
+mod bandwidth;
 mod body;
 mod connections;
 mod event_log;
@@ -38,6 +39,7 @@ use std::{
 use rustls_pki_types::CertificateDer;
 
 use self::{
+    bandwidth::Bandwidth,
     connections::Connections,
     event_log::{EventLog, RequestSummary},
     refusal::RefusalResponse,
@@ -112,10 +114,16 @@ struct ProxyState {
     resolver: Box<dyn Resolve>,
     host_verifier: HostVerifier,
     connections: Arc<Connections>,
+    bandwidth: Bandwidth,
     events: Mutex<EventLog>,
 }
 
 impl ProxyState {
+    /// Waits until the data rate of the run permits this many bytes.
+    fn wait_for_bandwidth(&self, bytes: usize) {
+        self.bandwidth.wait_for(bytes, &self.connections);
+    }
+
     /// Records the verdict about a request; only the first verdict of each request counts.
     fn record(&self, summary: &mut RequestSummary, verdict: Verdict) {
         if !std::mem::replace(&mut summary.recorded, true) {
@@ -146,6 +154,7 @@ impl Proxy {
             resolver,
             host_verifier: HostVerifier::new(extra_certificates),
             connections: Arc::default(),
+            bandwidth: Bandwidth::default(),
             events: Mutex::default(),
         });
         listener.set_nonblocking(false)?;

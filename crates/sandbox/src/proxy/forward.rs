@@ -33,7 +33,8 @@ const MAX_INTERIM_RESPONSES: usize = 8;
 
 /// An open connection to a host whose address was checked.
 #[derive(Debug)]
-pub(super) struct Upstream {
+pub(super) struct Upstream<'a> {
+    state: &'a ProxyState,
     reader: BufReader<ProxyStream>,
     pub(super) address: IpAddr,
 }
@@ -48,13 +49,13 @@ pub(super) enum SentBody {
 
 /// Resolves the host, checks its addresses and connects to one of them. The name is resolved only
 /// once, so its addresses cannot change after the check.
-pub(super) fn connect_to_host(
-    state: &ProxyState,
+pub(super) fn connect_to_host<'a>(
+    state: &'a ProxyState,
     scheme: Scheme,
     host: &Host,
     port: u16,
     permit: Permit,
-) -> Result<Upstream, RefusalResponse> {
+) -> Result<Upstream<'a>, RefusalResponse> {
     let addresses = resolve::resolve_addresses(&*state.resolver, host, permit)?;
     let stream = Arc::new(connect(state, host, port, &addresses)?);
     state.connections.register(&stream);
@@ -77,7 +78,7 @@ pub(super) fn connect_to_host(
             ProxyStream::Host(Box::new(rustls::StreamOwned::new(connection, socket)))
         }
     };
-    Ok(Upstream { reader: BufReader::with_capacity(COPY_BYTES, stream), address })
+    Ok(Upstream { state, reader: BufReader::with_capacity(COPY_BYTES, stream), address })
 }
 
 /// Tries one address after the other; the remaining addresses share the remaining time.
@@ -109,7 +110,7 @@ pub(super) fn may_see_secrets(address: IpAddr, scheme: Scheme, permit: Permit) -
     scheme == Scheme::Https || permit.plain || address.is_loopback()
 }
 
-impl Upstream {
+impl Upstream<'_> {
     /// Sends the request. A host that stops reading early may still respond.
     pub(super) fn send(
         &mut self,
@@ -161,6 +162,7 @@ impl Upstream {
                 let body = secrets.reveal(&body, Escaping::of_body(content_type));
                 push_header(&mut out, "Content-Length", body.len().to_string().as_bytes());
                 out.extend_from_slice(b"\r\n");
+                self.state.wait_for_bandwidth(out.len() + body.len());
                 let host = self.reader.get_mut();
                 // The error occurs again when the response is read.
                 let _ = host.write_all(&out).and_then(|()| host.write_all(&body));
@@ -186,6 +188,8 @@ impl Upstream {
         framing: Framing,
         program: &mut BufReader<ProxyStream>,
     ) -> Result<SentBody, ConnectionEnd> {
+        let state = self.state;
+        state.wait_for_bandwidth(head.len());
         let host = self.reader.get_mut();
         if host.write_all(head).is_err() {
             return Ok(SentBody::Partial);
@@ -195,6 +199,7 @@ impl Upstream {
         loop {
             let read = body.read(program, &mut buffer)?;
             let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+            state.wait_for_bandwidth(read);
             if body::write_piece(host, framing, piece).is_err() {
                 return Ok(SentBody::Partial);
             }
@@ -240,6 +245,7 @@ impl Upstream {
         push_header(&mut out, "Connection", b"close");
         out.extend_from_slice(b"\r\n");
         let program = program.get_mut();
+        self.state.wait_for_bandwidth(out.len());
         program.write_all(&out)?;
 
         let mut body = Body::new(response.framing);
@@ -251,6 +257,7 @@ impl Upstream {
             let read =
                 body.read(&mut self.reader, &mut buffer).map_err(|_| ConnectionEnd::Broken)?;
             let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+            self.state.wait_for_bandwidth(read);
             if hides_secrets {
                 out.clear();
                 replacer.push(piece, &mut out);

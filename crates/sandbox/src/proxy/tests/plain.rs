@@ -23,6 +23,20 @@ fn granted_get_is_forwarded() {
 }
 
 #[test]
+fn large_response_is_slowed_down() {
+    // Three quarters of what the rate permits in a second, and a third of that is the burst.
+    let body = "x".repeat(24 << 20);
+    let length = body.len();
+    let origin =
+        Origin::plain(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"));
+    let run = Run::new(vec![grant(MethodGroup::Read, "a.example", origin.port)]);
+    let start = Instant::now();
+    let answer = run.talk(get("a.example", origin.port, "/"));
+    assert!(answer.ends_with(&body));
+    assert!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
+}
+
+#[test]
 fn long_get_counts_as_writing() {
     let origin = Origin::plain(HELLO);
     let port = origin.port;
