@@ -280,19 +280,18 @@ fn public_suffix(scope: &str) -> bool {
 fn describe_broad(permission: &Permission, tier: Option<Tier>) -> Option<(String, &'static str)> {
     let scope = permission.scope.as_deref();
     let everywhere = matches!(scope, None | Some("*" | "**" | "/" | "/**" | "~" | "~/" | "~/**"));
+    // A skill that a trusted key signed may use the user's home.
+    let is_experimental = tier == Some(Tier::Experimental);
+    let refusal = if is_experimental { ", which no run of an experimental skill gets" } else { "" };
     match (permission.domain, permission.level) {
         (Domain::Filesystem, Level::Write) if everywhere => Some((
-            "writing to every file of the user".to_owned(),
+            format!("writing to every file of the user{refusal}"),
             "name the folder, such as `./out/**`",
         )),
-        // A skill that a trusted key signed may read the user's home.
-        (Domain::Filesystem, Level::Read) if everywhere && tier == Some(Tier::Experimental) => {
-            Some((
-                "reading every file of the user, which no run of an experimental skill gets"
-                    .to_owned(),
-                "name the folder, such as `./data/**`",
-            ))
-        }
+        (Domain::Filesystem, Level::Read) if everywhere && is_experimental => Some((
+            format!("reading every file of the user{refusal}"),
+            "name the folder, such as `./data/**`",
+        )),
         (Domain::Env, Level::Read) if everywhere => Some((
             "reading every environment variable, with all passwords and tokens".to_owned(),
             "name the variables, one entry each",
@@ -388,6 +387,17 @@ mod tests {
         for entry in ["filesystem:read:./data/**", "env:read:API_KEY", "filesystem:none"] {
             assert!(places(BROAD_PERMISSION.code, &gaia("experimental", &[entry])).is_empty());
         }
+    }
+
+    #[test]
+    fn whole_home_of_an_experimental_skill_is_reported_as_refused() {
+        for entry in ["filesystem:read", "filesystem:write", "filesystem:write:~/**"] {
+            let found = find(BROAD_PERMISSION.code, &gaia("experimental", &[entry]));
+            let message = &found[0].message;
+            assert!(message.ends_with(", which no run of an experimental skill gets"), "{message}");
+        }
+        let found = find(BROAD_PERMISSION.code, &gaia("verified", &["filesystem:write"]));
+        assert!(found[0].message.ends_with("allows writing to every file of the user"));
     }
 
     #[test]
