@@ -83,7 +83,8 @@ async fn settings(
 }
 
 /// Returns the body of a skill with its inputs: from the mappings of the node, else from a variable
-/// of the same name, else the default. The first required input gets the input of the node.
+/// of the same name, else the default. Without mappings, the first required input gets the input of
+/// the node; if none is required, the first one, unless it has a variable or a default.
 fn skill_prompt(skill: &Skill, llm: &Llm, context: &NodeContext<'_>) -> Result<String, NodeError> {
     let scope = context.scope();
     let given = match &llm.mappings {
@@ -92,9 +93,14 @@ fn skill_prompt(skill: &Skill, llm: &Llm, context: &NodeContext<'_>) -> Result<S
     };
     let value = |input: &Input| {
         let variable = || scope.find(&input.name).map(|found| found.text().into_owned());
-        let given = given.get(&input.name).map(|value| text_of(value).into_owned());
+        let given = || given.get(&input.name).map(|value| text_of(value).into_owned());
         let default = || input.default.as_ref().map(|value| text_of(value).into_owned());
-        given.or_else(variable).or_else(default).unwrap_or_default()
+        let found = if llm.mappings.is_none() && !input.required {
+            variable().or_else(default).or_else(given)
+        } else {
+            given().or_else(variable).or_else(default)
+        };
+        found.unwrap_or_default()
     };
     let mut budget = TextBudget::default();
     let mut filled = String::new();

@@ -1,10 +1,12 @@
 //! Tests what each type of node does, and the order of its events.
 
-use savoir_flow::workflow::Features;
+use std::sync::Arc;
+
+use savoir_flow::workflow::{Features, WorkflowHost};
 use savoir_model::Message;
 use serde_json::json;
 
-use super::{Scripted, error_of, graph, host, inner_lines};
+use super::{OneSkill, Scripted, error_of, graph, host, inner_lines};
 
 #[tokio::test]
 async fn a_model_is_asked() {
@@ -73,6 +75,31 @@ async fn inputs_of_a_skill_are_filled_for_a_model() {
     ];
     for (asked, expected) in model.asked().iter().zip(expected) {
         assert_eq!(asked.messages[0], Message::System(expected.into()));
+    }
+}
+
+#[tokio::test]
+async fn default_of_an_optional_input_comes_before_the_input_of_the_node() {
+    const TONE: OneSkill = OneSkill(
+        "tone",
+        "---\nname: tone\ninputs: [{name: tone, default: kind}, {name: topic}]\n---\n\
+         Be {{tone}} about {{topic}}\n",
+    );
+    const TEXT: OneSkill =
+        OneSkill("text", "---\nname: text\ninputs: [{name: text}]\n---\nSum up {{text}}\n");
+    let llm = |skill: &str| ("m", "llm", json!({"skillName": skill}));
+    for (skill, start, prompt) in [
+        (TONE, "input", "Be kind about "),
+        (TONE, "topic", "Be kind about cats"),
+        (TONE, "tone", "Be cats about "),
+        (TEXT, "input", "Sum up cats"),
+    ] {
+        let model = Scripted::new(&["Done"]);
+        let start = ("s", "start", json!({"inputVariable": start}));
+        let graph = graph(&[start, llm(skill.0)], &["s m"]);
+        let host = WorkflowHost { skill_lookup: Arc::new(skill), ..host(&model) };
+        inner_lines(&host, &graph, "cats").await;
+        assert_eq!(model.asked()[0].messages[0], Message::System(prompt.into()));
     }
 }
 
