@@ -107,6 +107,9 @@ impl From<ProgramError> for RunError {
     fn from(error: ProgramError) -> Self {
         let hint = match &error {
             ProgramError::NotFound(name) => missing_program_hint(name),
+            ProgramError::NotExecutable(path) if path.is_dir() => {
+                "name a file in this folder".into()
+            }
             ProgramError::NotExecutable(path) => format!("chmod +x {}", path.display()),
             ProgramError::Outside(_) | ProgramError::History(_) => {
                 "a relative program must be a file of the skill's folder".into()

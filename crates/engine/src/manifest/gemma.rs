@@ -18,7 +18,7 @@ pub(super) fn prompt(native: &[NativeTool], entries: &[Entry]) -> String {
     }
     prompt.push_str("\n[Skills]\n");
     for entry in entries {
-        push_line(&mut prompt, &entry.name.shown, &entry.description);
+        push_line(&mut prompt, &entry.name.api, &entry.description);
     }
     if !entries.is_empty() {
         prompt.push('\n');

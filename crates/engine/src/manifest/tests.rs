@@ -45,7 +45,7 @@ fn shared_names_are_qualified_in_every_format() {
     assert!(
         manifest
             .function_gemma(&[])
-            .contains("[Skills]\n- git/log: Show commits.\n- search/log: Old queries\n\n")
+            .contains("[Skills]\n- git__log: Show commits.\n- search__log: Old queries\n\n")
     );
     assert_eq!(manifest.names().find("git__log").unwrap().skill, "git");
 }

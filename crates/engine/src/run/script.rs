@@ -224,7 +224,13 @@ fn by_end(script: &Path) -> Result<Program, RunError> {
     let end = script.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let end = end.to_ascii_lowercase();
     let Some((_, names)) = BY_END.iter().find(|(known, _)| *known == end) else {
+        let is_text = first_line(script).is_some_and(|line| !line.contains('\0'));
         let script = script.display();
+        if !is_text {
+            let message = format!("Permission denied: {script}");
+            let error = RunError::cannot_start("permission-denied", message);
+            return Err(error.with_hint(format!("chmod +x {script}")));
+        }
         let message = format!("Permission denied: {script}: it is not known which program runs it");
         let hint = "begin the file with a line such as #!/usr/bin/env python3";
         return Err(RunError::cannot_start("permission-denied", message).with_hint(hint));

@@ -119,8 +119,10 @@ fn unusable_programs_are_reported() {
             ("away", "", "./scripts/away.sh"),
             ("odd", "", "./scripts/odd.sh"),
             ("folder", "", "./scripts"),
+            ("plain", "", "./scripts/machine-code"),
         ],
     );
+    test_env.write("skills/demo/scripts/machine-code", b"\x7fELF\x02\0");
     test_env.script("outside.sh", "#!/bin/bash\necho out\n");
     test_env.script("skills/demo/scripts/odd.sh", "#!/no/such/interpreter\n");
     std::os::unix::fs::symlink(
@@ -134,7 +136,8 @@ fn unusable_programs_are_reported() {
         ("lost", "command-not-found", "Command not found: ./scripts/none.sh"),
         ("away", "program-outside-skill", "not inside the skill's folder"),
         ("odd", "program-not-runnable", "/no/such/interpreter"),
-        ("folder", "permission-denied", "Permission denied: "),
+        ("folder", "permission-denied", "name a file in this folder"),
+        ("plain", "permission-denied", "chmod +x"),
     ] {
         let run = test_env.run(&format!("demo/{tool}"), &[]);
         run.fails(1, code);
