@@ -7,6 +7,7 @@ use crate::{
     check::{Context, rule::rule, rules::permissions::PERMISSION_SCOPE},
     dialect::Grant,
     permission::{Decision, Domain, Level, Permission, Tier, decision},
+    variable_name::changes_programs,
 };
 
 rule! {
@@ -64,10 +65,10 @@ rule! {
     /// ## Why
     ///
     /// A permission that cannot be enforced is rejected, not ignored: a skill that requests it
-    /// does not run. The sandbox limits files by folder, and hosts and programs by name; it does
-    /// not support a pattern in the middle of a path. Permissions for the screen, MCP servers and
-    /// databases on the network are rejected by `approve` and `run`, so they are an error here; a
-    /// database that is a file is granted like a file.
+    /// does not run. Permissions for the screen, MCP servers and databases on the network are
+    /// rejected by `approve` and `run`, so they are an error here; a database that is a file is
+    /// granted like a file. A pattern for writing is granted only in part: it covers the files that
+    /// exist when the run starts, so the skill cannot create files.
     ///
     /// ## Bad
     ///
@@ -232,10 +233,12 @@ fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)
     let scope = permission.scope.as_deref();
     match permission.domain {
         Domain::Filesystem => unenforceable_path(permission.level, scope?),
-        Domain::Env => unsafe_variable(scope?).then_some((
-            "the variable changes how every program runs",
-            "pass the value under a name of your own",
-        )),
+        Domain::Env => changes_programs(scope?).map(|_| {
+            (
+                "the variable changes how every program runs",
+                "pass the value under a name of your own",
+            )
+        }),
         Domain::Network => public_suffix(scope?).then_some((
             "it covers every host under a public ending",
             "name the domain, such as `*.example.com`",
@@ -245,28 +248,15 @@ fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)
     }
 }
 
-/// Only a folder with all below it, or one file, can be mounted.
+/// Files that match a pattern can be mounted, but not created.
 fn unenforceable_path(level: Level, scope: &str) -> Option<(&'static str, &'static str)> {
     let is_pattern = |part: &str| part.contains(['*', '?', '[', '{']);
-    let (folder, last) = scope.rsplit_once('/').unwrap_or(("", scope));
-    if folder.split('/').any(is_pattern) {
-        return Some((
-            "there is a pattern before the last part of the path",
-            "name the folder and end with `/**`",
-        ));
-    }
-    let partly = level == Level::Write && is_pattern(last) && last != "**";
+    let path = scope.strip_suffix("/**").unwrap_or(scope);
+    let partly = level == Level::Write && path != "**" && path.split('/').any(is_pattern);
     partly.then_some((
         "a pattern covers only files that exist, so new ones cannot be created",
         "name the folder and end with `/**`, or name one file",
     ))
-}
-
-fn unsafe_variable(name: &str) -> bool {
-    let begins = ["LD_", "DYLD_", "PYTHON", "GIT_", "PERL5", "SSL_"];
-    begins.iter().any(|prefix| name.starts_with(prefix))
-        || name.ends_with("_PROXY")
-        || matches!(name, "NODE_OPTIONS" | "BASH_ENV" | "RUBYOPT")
 }
 
 /// `*.com`: one label after the star.
@@ -349,9 +339,14 @@ mod tests {
             ("filesystem:write:./out/*.csv", true),
             ("filesystem:write:./*/out/**", true),
             ("filesystem:read:./in/*.csv", false),
-            ("filesystem:read:./*/a.csv", true),
+            ("filesystem:read:./*/a.csv", false),
+            ("filesystem:read:./in/**/a.csv", false),
+            ("filesystem:write:./in/**/a.csv", true),
             ("env:read:API_KEY", false),
             ("env:read:LD_PRELOAD", true),
+            ("env:read:ENV", true),
+            ("env:read:https_proxy", true),
+            ("env:read:RUBYLIB", true),
             ("network:read:*.example.com", false),
             ("network:read:*.com", true),
             ("shell:execute:git", false),
