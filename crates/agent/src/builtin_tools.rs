@@ -136,13 +136,33 @@ impl BuiltinTools {
 
     /// Returns the notes that the model reads before the instructions of a skill.
     pub fn note(&self, opened: &Opened) -> Option<String> {
-        let before = opened.note.as_deref();
-        if !self.leaves_fork_to_client(&opened.skill) {
-            return before.map(str::to_owned);
+        let (skill, before) = (&opened.skill, opened.note.as_deref());
+        let also = if self.leaves_fork_to_client(skill) {
+            let held = self.enforcement_note(skill).unwrap_or_else(|| NOT_ENFORCED_NOTE.to_owned());
+            Some(format!("{SUB_AGENT_NOTE} {held}"))
+        } else {
+            self.unknown_tools_note(skill)
+        };
+        match also {
+            Some(also) => Some(join_notes(before, &also)),
+            None => before.map(str::to_owned),
         }
-        let held =
-            self.enforcement_note(&opened.skill).unwrap_or_else(|| NOT_ENFORCED_NOTE.to_owned());
-        Some(join_notes(before, &format!("{SUB_AGENT_NOTE} {held}")))
+    }
+
+    /// A note for other agents about an allow-list that names no known tool. A chat has a note of
+    /// its own, because it knows all tools.
+    fn unknown_tools_note(&self, skill: &Skill) -> Option<String> {
+        let grants = skill.policy.allowed_tools.as_deref().filter(|_| self.leaves_forks)?;
+        let is_own = |grant: &ToolGrant| skill.tools.iter().any(|tool| tool.name == grant.name);
+        if grants.is_empty() || grants.iter().any(|grant| grant.may_exist() || is_own(grant)) {
+            return None;
+        }
+        let names = grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        tracing::warn!(skill = skill.name, names, "a skill allows only unknown tools");
+        Some(format!(
+            "`allowed-tools` of this skill names no known tool ({names}), so no tool of Savoir can be \
+             called while it is followed. Tell the user, or load another skill with use_skill."
+        ))
     }
 
     /// The tools of a forked skill that the allow-list of the current skill permits.

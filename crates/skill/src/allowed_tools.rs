@@ -43,6 +43,13 @@ const ALIASES: [(&str, &[&str]); 7] = [
     ("web_fetch", &["webfetch", "fetch", "fetchurl", "urlfetch", "fetchwebpage"]),
 ];
 
+/// Tools of other agents that Savoir does not have, without case, hyphens and underscores.
+const TOOLS_OF_OTHER_AGENTS: [&str; 20] = [
+    "agent", "applypatch", "askuserquestion", "bashoutput", "browser", "exitplanmode", "grep",
+    "killshell", "lsp", "monitor", "notebookedit", "notebookread", "search", "skill",
+    "slashcommand", "task", "todoread", "todowrite", "toolsearch", "viewimage",
+];
+
 /// Splits the field on blanks and commas outside parentheses. What follows a parenthesis that nothing
 /// closes belongs to the same broken grant: where it should have ended is not guessed. So does a
 /// parenthesis with only blanks before it: it is a condition of the tool there.
@@ -138,6 +145,20 @@ impl ToolGrant {
     /// Whether it names a tool that Personal Agent has, in the words of any system.
     pub fn is_known(&self) -> bool {
         find_host_tool(&self.name.to_lowercase()).is_some()
+    }
+
+    /// Whether a tool of this name may exist in some agent. Tools of MCP servers and of other skills
+    /// may exist, and `savoir check` reports a broken grant separately.
+    pub fn may_exist(&self) -> bool {
+        let key = self.name.to_lowercase().replace(['-', '_'], "");
+        self.is_broken
+            || self.is_known()
+            || TOOLS_OF_OTHER_AGENTS.contains(&key.as_str())
+            || self.name.contains("__")
+            || self.name.contains(['/', ':', '.'])
+            || key.starts_with("mcp")
+            || key.ends_with("skill")
+            || key.ends_with("skills")
     }
 }
 

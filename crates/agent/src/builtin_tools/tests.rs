@@ -122,6 +122,27 @@ async fn use_skill_returns_instructions_and_applies_the_list() {
 }
 
 #[tokio::test]
+async fn agent_learns_that_a_list_names_no_known_tool() {
+    let skill = |tools: &str| {
+        format!("---\nname: a\ndescription: A.\nallowed-tools: {tools}\n---\nDo it.\n")
+    };
+    let tools_of =
+        |tools: &str| BuiltinTools::new(SkillLookup::with(&[&skill(tools)]), Some(Arc::default()));
+    let note = async |builtin_tools: BuiltinTools| builtin_tools.use_skill("a").await.unwrap().note;
+    assert_eq!(
+        note(tools_of("Reed Bahs(git:*)").with_forks_left_to_client()).await.unwrap(),
+        "`allowed-tools` of this skill names no known tool (Reed, Bahs(git:*)), so no tool of Savoir \
+         can be called while it is followed. Tell the user, or load another skill with use_skill."
+    );
+    // A list for another agent needs no note.
+    for tools in ["Reed Bash", "Task", "mcp__tracker__list", "''"] {
+        assert_eq!(note(tools_of(tools).with_forks_left_to_client()).await, None, "{tools}");
+    }
+    // A chat knows all tools, and has a note of its own.
+    assert_eq!(note(tools_of("Reed")).await, None);
+}
+
+#[tokio::test]
 async fn unknown_skill_changes_nothing() {
     let shelf = SkillLookup::with(&[REPORT]);
     let allowed_tools = Arc::new(AllowedTools::default());

@@ -141,14 +141,6 @@ rule! {
     UNKNOWN_ALLOWED_TOOLS = "unknown-allowed-tools", Warning, run unknown_allowed_tools
 }
 
-/// Tools of other agents that Savoir does not have, in lower case. A list with one of them is meant
-/// for such an agent.
-const TOOLS_OF_OTHER_AGENTS: [&str; 20] = [
-    "agent", "applypatch", "askuserquestion", "bashoutput", "browser", "exitplanmode", "grep",
-    "killshell", "lsp", "monitor", "notebookedit", "notebookread", "search", "skill",
-    "slashcommand", "task", "todoread", "todowrite", "toolsearch", "viewimage",
-];
-
 fn unknown_allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let fields = context.reading.document.fields();
     let entry = ["allowed-tools", "allowed_tools"]
@@ -159,7 +151,7 @@ fn unknown_allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let grants: Vec<ToolGrant> = nodes.iter().filter_map(Node::text).flat_map(split).collect();
     let own =
         |grant: &ToolGrant| context.reading.skill.tools.iter().any(|tool| tool.name == grant.name);
-    if grants.is_empty() || grants.iter().any(|grant| is_known_anywhere(grant) || own(grant)) {
+    if grants.is_empty() || grants.iter().any(|grant| grant.may_exist() || own(grant)) {
         return;
     }
     let first = &grants[0].name;
@@ -175,20 +167,6 @@ fn unknown_allowed_tools(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 /// The usual names of tools, for suggestions.
 const TOOL_NAMES: [&str; 8] =
     ["Bash", "Read", "Write", "Edit", "Glob", "Grep", "WebFetch", "WebSearch"];
-
-/// Whether a tool exists in some agent. Tools of MCP servers and of other skills may exist, and a
-/// broken entry has a rule of its own.
-fn is_known_anywhere(grant: &ToolGrant) -> bool {
-    let key = grant.name.to_lowercase().replace(['-', '_'], "");
-    grant.is_broken
-        || grant.is_known()
-        || TOOLS_OF_OTHER_AGENTS.contains(&key.as_str())
-        || grant.name.contains("__")
-        || grant.name.contains(['/', ':', '.'])
-        || key.starts_with("mcp")
-        || key.ends_with("skill")
-        || key.ends_with("skills")
-}
 
 fn unclosed_parenthesis(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let fields = context.reading.document.fields();
