@@ -279,13 +279,17 @@ fn denied_hosts(outcome: &Outcome) -> Vec<Denial> {
             .map(|host| Denial::new(&format!("connecting to {host}"), (option, host)));
         denials.extend(denied.take(MAX_NAMED));
     }
-    // Reading from the host is allowed, so the skill reached it.
-    let only_read = refused_hosts(outcome, |why| why == Refusal::MethodNotGranted);
-    let denied = only_read.into_iter().map(|host| {
-        let what = format!("sending to {host}, because it lacks network:write for it");
-        Denial::new(&what, ("--allow-host", host))
-    });
-    denials.extend(denied.take(MAX_NAMED));
+    // The other kind of request is allowed, so the skill reached the host.
+    for (refusal, attempt, level) in [
+        (Refusal::MethodNotGranted, "sending to", "write"),
+        (Refusal::ReadingNotGranted, "fetching from", "read"),
+    ] {
+        let denied = refused_hosts(outcome, |why| why == refusal).into_iter().map(|host| {
+            let what = format!("{attempt} {host}, because it lacks network:{level} for it");
+            Denial::new(&what, ("--allow-host", host))
+        });
+        denials.extend(denied.take(MAX_NAMED));
+    }
     denials
 }
 

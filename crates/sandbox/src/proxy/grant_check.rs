@@ -78,8 +78,12 @@ pub(super) fn check_request(
             "CONNECT" | "TRACE" => "no permission covers it".to_owned(),
             _ => format!("{} would be{explanation}", permission(needed, host)),
         };
+        let reason = match needed {
+            MethodGroup::Read if matching.is_empty() => Refusal::ReadingNotGranted,
+            _ => Refusal::MethodNotGranted,
+        };
         return Err(RefusalResponse::new(
-            Refusal::MethodNotGranted,
+            reason,
             format!("{method} to {host} is not granted ({hint})"),
         ));
     }
@@ -270,8 +274,8 @@ mod tests {
     #[test]
     fn refused() {
         use Refusal::{
-            HostNotGranted, MethodNotGranted, PathNotGranted, PortNotGranted, SchemeNotGranted,
-            Upgrade,
+            HostNotGranted, MethodNotGranted, PathNotGranted, PortNotGranted, ReadingNotGranted,
+            SchemeNotGranted, Upgrade,
         };
         for (granted, method, url, expected) in [
             ("read *.brave.com", "GET", "https://evil.com/", HostNotGranted),
@@ -285,7 +289,8 @@ mod tests {
             ("read brave.com", "GET+override", "https://brave.com/", MethodNotGranted),
             ("read brave.com", "GET+headers", "https://brave.com/", MethodNotGranted),
             ("read brave.com", "PROPFIND", "https://brave.com/", MethodNotGranted),
-            ("write brave.com", "GET", "https://brave.com/", MethodNotGranted),
+            ("write brave.com", "GET", "https://brave.com/", ReadingNotGranted),
+            ("write brave.com", "HEAD", "https://brave.com/", ReadingNotGranted),
             ("write brave.com", "TRACE", "https://brave.com/", MethodNotGranted),
             ("write brave.com", "CONNECT", "https://brave.com/", MethodNotGranted),
             ("read brave.com", "GET+upgrade", "https://brave.com/", Upgrade),

@@ -19,6 +19,8 @@ pub enum Refusal {
     PathNotGranted,
     /// The host is granted only with other methods.
     MethodNotGranted,
+    /// The host is granted only for requests that send data.
+    ReadingNotGranted,
     /// The name resolves only to addresses that are not public.
     PrivateAddress,
     /// The request target, the `Host` header and the TLS server name do not name the same host.
@@ -69,6 +71,7 @@ impl RefusalResponse {
             | Refusal::PortNotGranted
             | Refusal::PathNotGranted
             | Refusal::MethodNotGranted
+            | Refusal::ReadingNotGranted
             | Refusal::PrivateAddress
             | Refusal::OpaqueTunnel
             | Refusal::TlsFailed

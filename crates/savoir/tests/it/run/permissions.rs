@@ -319,6 +319,27 @@ fn denied_sending_to_a_readable_host_is_named() {
 }
 
 #[test]
+fn denied_reading_from_a_writable_host_is_named() {
+    let server = Server::answering("answer");
+    let test_env = RunTestEnv::new();
+    test_env.probe("probe", &[&format!("network:write:{}", server.url(""))], "");
+    test_env.approve("probe");
+    let code = format!(
+        "import urllib.request, urllib.error\n\
+         try:\n    urllib.request.urlopen('{}/a', timeout=5)\n\
+         except urllib.error.HTTPError as error:\n    result = error.code\n",
+        server.url("")
+    );
+    let run = test_env.run("probe", &["--param", &format!("code={code}")]);
+    let answer = run.succeeds();
+    assert_eq!(answer["parsed"]["result"], 403, "{answer}");
+    let what =
+        format!("fetching from 127.0.0.1:{}, because it lacks network:read for it", server.port);
+    assert_eq!(answer["denied"][0]["what"], json!(what), "{answer}");
+    assert_eq!(answer["denied"].as_array().map(Vec::len), Some(1), "{answer}");
+}
+
+#[test]
 fn hosts_and_methods() {
     let (server, other) = (Server::answering("answer"), Server::answering("other"));
     let test_env = RunTestEnv::new();
