@@ -27,7 +27,7 @@ use savoir_skill::{
 use thiserror::Error;
 
 pub(crate) use self::files::{absolute_path, always_protected, protect_obeyed_files};
-pub use self::files::{is_protected, protect, refuse_every_file, stored_secrets};
+pub use self::files::{is_protected, protect, stored_secrets};
 pub use self::git::paths_from_git_config;
 pub use self::programs::{ProgramError, granted_names, program_at, resolve, search_path};
 pub use self::protected_paths::{GIT_MARKERS, ProtectedPaths, WritePolicy, is_repository};
@@ -265,6 +265,20 @@ fn remove_weaker_grants(paths: &mut Vec<PathGrant>) {
     });
 }
 
+/// Refuses permissions that no run of the skill gets, so that approving it is refused, too. Invalid
+/// scopes are left to [`decide`](crate::approval::decide), which describes them.
+pub fn refuse_never_granted(
+    permissions: &[Permission],
+    tier: Tier,
+    extra: &ExtraGrants,
+) -> Result<(), Refusal> {
+    let has_valid_scope = |permission: &&Permission| permission.scope_problem().is_none();
+    let valid: Vec<Permission> = permissions.iter().filter(has_valid_scope).cloned().collect();
+    hosts::network(&valid, &ExtraGrants::default())?;
+    variables::check_names(&valid)?;
+    files::refuse_every_file(&valid, tier, extra)
+}
+
 /// Refuses permissions with an invalid scope, and domains that a sandbox cannot enforce.
 fn check_domain(permission: &Permission) -> Result<(), Refusal> {
     if permission.level == Level::None {
@@ -282,4 +296,31 @@ fn check_domain(permission: &Permission) -> Result<(), Refusal> {
 /// Whether a skill is in the lowest tier, which unsigned skills have.
 fn is_lowest_tier(tier: Tier) -> bool {
     tier == Tier::Experimental
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_that_no_run_gets_are_refused() {
+        let is_refused = |text: &str, extra: &ExtraGrants| {
+            let permission = text.parse().unwrap();
+            refuse_never_granted(&[permission], Tier::Experimental, extra).is_err()
+        };
+        let none = ExtraGrants::default();
+        for text in [
+            "env:read:LD_*", "network:read:*.com", "filesystem:read:/", "filesystem:read",
+            "filesystem:write:~/**",
+        ] {
+            assert!(is_refused(text, &none), "{text}");
+        }
+        for text in ["env:read:FOO", "network:read", "filesystem:write:./out/**"] {
+            assert!(!is_refused(text, &none), "{text}");
+        }
+        let write = ["out".to_owned()].into_iter().collect();
+        let folder = ExtraGrants { write, ..ExtraGrants::default() };
+        assert!(!is_refused("filesystem:write:~/**", &folder));
+        assert!(is_refused("filesystem:write:/**", &folder));
+    }
 }

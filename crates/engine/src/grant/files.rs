@@ -78,6 +78,9 @@ pub(super) fn add_file_grants(
                 "name the file (database:read:./data/app.sqlite), or the host as network:write",
             ));
         }
+        if writes_whole_home(permission) && is_narrowed(permission, grants.tier, grants.extra) {
+            continue;
+        }
         let path = absolute_path(scope, grants.run_env);
         match glob::path_shape(&path) {
             PathShape::Tree(path) => {
@@ -170,7 +173,10 @@ fn first_link(path: PathBuf) -> PathBuf {
 
 /// Files and folders that the user or the skill names for writing, whether they exist or not.
 pub(super) fn paths_opened_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
-    let declared = grants.permissions.iter().filter_map(|permission| {
+    let is_granted = |permission: &&Permission| {
+        !writes_whole_home(permission) || !is_narrowed(permission, grants.tier, grants.extra)
+    };
+    let declared = grants.permissions.iter().filter(is_granted).filter_map(|permission| {
         let scope = permission
             .scope
             .as_ref()
@@ -237,6 +243,10 @@ fn grant_without_scope(
     Ok(PathGrant { path, access })
 }
 
+fn whole_machine(permission: &impl ToString) -> Refusal {
+    Refusal::new(permission, "it means every file", "name the folder that is needed")
+}
+
 fn every_file(permission: &Permission) -> Refusal {
     let option = if permission.level == Level::Write { "--allow-write" } else { "--allow-read" };
     Refusal::new(
@@ -250,7 +260,14 @@ fn every_file(permission: &Permission) -> Refusal {
     )
 }
 
-/// Whether the folders that the user grants replace a permission without a scope, which an unsigned
+/// Whether a permission names the whole home for writing, as one without a scope does.
+fn writes_whole_home(permission: &Permission) -> bool {
+    permission.domain == Domain::Filesystem
+        && permission.level == Level::Write
+        && matches!(permission.scope.as_deref(), Some("~" | "~/" | "~/**"))
+}
+
+/// Whether the folders that the user grants replace a permission for every file, which an unsigned
 /// skill never gets as a whole.
 fn is_narrowed(permission: &Permission, tier: Tier, extra: &ExtraGrants) -> bool {
     let is_granted = match permission.level {
@@ -261,18 +278,21 @@ fn is_narrowed(permission: &Permission, tier: Tier, extra: &ExtraGrants) -> bool
     permission.domain == Domain::Filesystem && is_lowest_tier(tier) && is_granted
 }
 
-/// Refuses a permission for every file that no run of the skill gets, so that approving it is
-/// refused, too.
-pub fn refuse_every_file(
+/// Refuses a permission for every file that no run of the skill gets.
+pub(super) fn refuse_every_file(
     permissions: &[Permission],
     tier: Tier,
     extra: &ExtraGrants,
 ) -> Result<(), Refusal> {
-    let mut files = permissions.iter().filter(|permission| {
-        permission.domain == Domain::Filesystem
-            && permission.level != Level::None
-            && permission.scope.is_none()
+    let files = permissions.iter().filter(|permission| {
+        permission.domain == Domain::Filesystem && permission.level != Level::None
     });
+    let is_root =
+        |permission: &&Permission| matches!(permission.scope.as_deref(), Some("/" | "/**"));
+    if let Some(root) = files.clone().find(is_root) {
+        return Err(whole_machine(root));
+    }
+    let mut files = files.filter(|it| it.scope.is_none() || writes_whole_home(it));
     let refused =
         |permission: &&Permission| is_lowest_tier(tier) && !is_narrowed(permission, tier, extra);
     files.find(refused).map_or(Ok(()), |permission| Err(every_file(permission)))
@@ -342,7 +362,7 @@ fn add_tree(
         return refuse("`..` is not allowed".to_owned(), "write the path without it");
     }
     if path.parent().is_none() {
-        return refuse("it means every file".to_owned(), "name the folder that is needed");
+        return Err(whole_machine(permission));
     }
     if agent_secret_folders(grants.run_env).any(|secrets| path.starts_with(secrets)) {
         let hint = "let the skill declare the variable: savoir secret list";

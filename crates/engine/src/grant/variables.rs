@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use savoir_sandbox::{Policy, Secret, Variable};
 use savoir_skill::{
-    permission::{Domain, Level},
+    permission::{Domain, Level, Permission},
     variable_name::changes_programs,
 };
 
@@ -53,13 +53,7 @@ pub(super) fn build(
         variables.insert(name.clone(), Variable::Plain(value.clone()));
     }
     for (pattern, permission) in requested_names(grants) {
-        if let Some(forbidden) = changes_programs(&pattern) {
-            return Err(Refusal::new(
-                &permission,
-                format!("variables such as {forbidden} change what programs do"),
-                "remove it from the skill",
-            ));
-        }
+        check_name(&pattern, &permission)?;
         for (name, value) in parent.iter().filter(|(name, _)| is_match(&pattern, name)) {
             if changes_programs(name).is_some() {
                 continue;
@@ -86,6 +80,23 @@ pub(super) fn build(
         }
     }
     Ok(variables)
+}
+
+/// Refuses permissions for variables that change what programs do.
+pub(super) fn check_names(permissions: &[Permission]) -> Result<(), Refusal> {
+    permissions
+        .iter()
+        .filter(|permission| permission.domain == Domain::Env && permission.level == Level::Read)
+        .try_for_each(|permission| {
+            check_name(permission.scope.as_deref().unwrap_or("*"), permission)
+        })
+}
+
+fn check_name(pattern: &str, permission: &impl ToString) -> Result<(), Refusal> {
+    changes_programs(pattern).map_or(Ok(()), |forbidden| {
+        let reason = format!("variables such as {forbidden} change what programs do");
+        Err(Refusal::new(permission, reason, "remove it from the skill"))
+    })
 }
 
 /// Patterns of the names that the skill requests, each with the permission or the name for

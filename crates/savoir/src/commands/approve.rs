@@ -17,7 +17,7 @@ use savoir_engine::{
         Approval, Approvals, Fingerprint, Request, Trust, Verdict, decide, describe_permission,
         printable, shell_word, user_name,
     },
-    grant::refuse_every_file,
+    grant::refuse_never_granted,
     inspect,
 };
 use savoir_package::{OtherFiles, Tree};
@@ -124,7 +124,7 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     // Permissions that were added before stay until the approval is revoked.
     let extra = approvals.extra_for(loaded_skill.path())?.and(&args.extra_grants.extra_grants()?);
     let request = inspect(&loaded_skill, &run_env, &extra);
-    if let Err(refusal) = refuse_every_file(&request.permissions, request.tier, &extra) {
+    if let Err(refusal) = refuse_never_granted(&request.permissions, request.tier, &extra) {
         let reason = refusal.to_string();
         if args.json {
             output::json(&as_json(&request, std::slice::from_ref(&reason), false))?;

@@ -193,6 +193,26 @@ fn skillrt_permissions_with_ports_and_patterns_run() {
 }
 
 #[test]
+fn skillrt_scopes_that_approve_refuses_are_found_by_check() {
+    let test_env = TestEnv::new();
+    for (field, scope) in [
+        ("network", "ftp://example.com"),
+        ("network", "127.1"),
+        ("network", "a..com"),
+        ("filesystem", "../up/**"),
+        ("filesystem", ""),
+        ("env", "A B"),
+    ] {
+        let fields = format!("permissions: {{{field}: [\"{scope}\"]}}\n");
+        test_env.skillrt("wrong", &fields, "```sh\necho hi\n```");
+        let check = test_env.run(&["check", "./wrong"]);
+        assert!(check.stdout.contains("permission-scope"), "{scope}: {check}");
+        let approved = test_env.run(&["approve", "./wrong", "--yes"]);
+        assert_eq!(approved.code, 3, "{scope}: {approved}");
+    }
+}
+
+#[test]
 fn schemas_describe_what_the_contracts_allow() {
     let test_env = TestEnv::new();
     let skillrt = test_env.run(&["schema", "skillrt"]).json();

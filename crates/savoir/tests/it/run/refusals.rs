@@ -23,10 +23,10 @@ fn unenforceable_permissions_are_rejected() {
         ("database:read", "name the file"),
         ("env:read:LD_PRELOAD", "remove it from the skill"),
         ("env:read:PYTHONPATH", "remove it from the skill"),
-        ("network:read:ftp://example.com", "name a host"),
+        ("network:read:ftp://example.com", "write https://"),
         ("network:read:example.com..", "write a host"),
         ("network:read:evil.com\0.example.com", "remove it"),
-        ("network:read:2130706433", "name a host"),
+        ("network:read:2130706433", "four decimal numbers"),
         ("network:read:exa mple.com", "write a host"),
         ("filesystem:read:../up/**", "name the directory itself"),
     ]
@@ -66,6 +66,47 @@ fn every_file_is_refused_by_approve_and_narrowed_by_a_folder() {
     assert!(run.0.stdout.contains("in it"), "{}", run.0);
     let run = test_env.run("probe", &["--param", "code=result = open('b.txt').read()"]);
     assert!(!run.0.stdout.contains("outside"), "{}", run.0);
+}
+
+#[test]
+fn permissions_that_no_run_gets_are_refused_by_approve() {
+    let test_env = RunTestEnv::new();
+    for permission in [
+        "env:read:LD_PRELOAD",
+        "env:read:LD_*",
+        "network:read:*.com",
+        "network:read:127.1",
+        "network:write:ftp://example.com",
+    ] {
+        test_env.probe("probe", &[permission], "");
+        let refused = test_env.savoir(&["approve", &test_env.skill("probe"), "--yes"]);
+        assert_eq!(refused.code, 3, "{permission}: {refused}");
+        assert!(refused.stderr.contains(permission), "{permission}: {refused}");
+    }
+}
+
+#[test]
+fn whole_home_is_refused_by_approve_and_narrowed_by_a_folder() {
+    let test_env = RunTestEnv::new();
+    test_env.write("work/data/a.txt", "old");
+    for (scope, hint) in [
+        ("~/**", "savoir approve SKILL --allow-write FOLDER"),
+        ("/**", "name the folder that is needed"),
+        ("/", "name the folder that is needed"),
+    ] {
+        test_env.probe("probe", &[&format!("filesystem:write:{scope}")], "");
+        let refused = test_env.savoir(&["approve", &test_env.skill("probe"), "--yes"]);
+        assert_eq!(refused.code, 3, "{scope}: {refused}");
+        assert!(refused.stderr.contains(hint), "{scope}: {refused}");
+    }
+    test_env.probe("probe", &["filesystem:write:~/**"], "");
+    let skill = test_env.skill("probe");
+    let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow-write", "data"]);
+    assert_eq!(approved.code, 0, "{approved}");
+    let code = "code=result = open('data/a.txt', 'w').write('new')";
+    let run = test_env.run("probe", &["--param", code]);
+    let written = std::fs::read_to_string(test_env.path("work/data/a.txt")).expect("a file");
+    assert_eq!(written, "new", "{}", run.0);
 }
 
 #[test]
