@@ -577,7 +577,7 @@ impl SkillWriter {
 fn is_owned_by(file: &SkillFile, owner: Option<&str>) -> bool {
     match StoredSkillFile::read(file.name(), &file.text, Purpose::Load) {
         Ok(stored) => stored.owner.as_deref() == owner,
-        // The owner of a file that cannot be parsed is in the line that the server wrote.
+        // The owner of a file that cannot be parsed is in a line of its own.
         Err(_) => owner.is_some() && owner_line(&file.text) == owner,
     }
 }
@@ -590,10 +590,13 @@ pub(crate) fn owner_of(file: &SkillFile) -> Option<String> {
     }
 }
 
-/// The owner of a file whose frontmatter cannot be parsed: the line that the server wrote.
+/// The owner of a file whose frontmatter cannot be parsed: in the line that the server or the user
+/// wrote.
 pub(crate) fn owner_line(text: &str) -> Option<&str> {
-    let line = text.lines().find_map(|line| line.strip_prefix("user_id: '"))?;
-    line.strip_suffix('\'')
+    let value = text.lines().find_map(|line| line.strip_prefix("user_id:"))?.trim();
+    let unquoted =
+        ['\'', '"'].iter().find_map(|&quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    Some(unquoted.unwrap_or(value)).filter(|owner| !owner.is_empty())
 }
 
 /// Runs work that is completed even if the caller is dropped.

@@ -59,6 +59,21 @@ async fn manual_changes_of_files_are_noticed() {
 }
 
 #[tokio::test]
+async fn owner_of_a_broken_file_may_be_quoted_in_any_way() {
+    let server = server().await;
+    let [_, ada, bob] = people(&server).await;
+    let id = ada.id();
+    let mismatch = "Skill name mismatch: folder name 'a' does not match frontmatter name 'b'";
+    for owner in [format!("'{id}'"), format!("\"{id}\""), id.to_string()] {
+        server.write_skill("a", &format!("---\nname: b\nuser_id: {owner}\n---\n"));
+        ada.get(&one("a")).await.blames(400, "name", mismatch);
+        bob.get(&one("a")).await.blames(404, "name", "Skill 'a' not found");
+    }
+    server.write_skill("a", "---\nname: b\nuser_id: ''\n---\n");
+    ada.get(&one("a")).await.blames(404, "name", "Skill 'a' not found");
+}
+
+#[tokio::test]
 async fn only_one_of_concurrent_requests_creates_a_skill() {
     let server = server().await;
     let beside = server.beside().await;
