@@ -86,6 +86,9 @@ impl Taint {
 
 pub(super) const AGENT_PROMPTS: &str = "the agent's permission prompts";
 
+/// A tunnel that shows one port of this machine to others, for [`Action::OpensRemoteAccess`].
+pub(super) const DEVELOPMENT_TUNNEL: &str = "a port of this machine to a remote host";
+
 /// Names of the cloud account protections that an [`Action::DisablesProtection`] can switch off.
 pub(super) const CLOUD_AUDIT_LOG: &str = "the audit log of a cloud account";
 pub(super) const CLOUD_MONITORING: &str = "the monitoring of a cloud account";

@@ -95,7 +95,7 @@ fn read_program(stem: &str, program: &Program<'_>, state: &mut CrossFileState) -
         }
         reader.actions = Actions::default();
         reader.not_followed = None;
-        (reader.steps, reader.followed) = (0, 0);
+        (reader.steps, reader.followed, reader.tokens) = (0, 0, 0);
         reader.read_statements(&program.body);
         reader.store_collection_taint();
         total += reader.steps + reader.followed;
@@ -169,6 +169,8 @@ struct JavaScriptReader<'t> {
     /// A web page in the file asks for passwords.
     asks_password: bool,
     loops: usize,
+    /// Access tokens that were searched for in the source.
+    tokens: usize,
     depth: usize,
     steps: usize,
     followed: usize,
@@ -244,7 +246,10 @@ impl<'t> JavaScriptReader<'t> {
                 self.value(&found.test);
                 self.read_loop_body(&found.body);
             }
-            Statement::DoWhileStatement(found) => self.read_loop_body(&found.body),
+            Statement::DoWhileStatement(found) => {
+                self.read_loop_body(&found.body);
+                self.value(&found.test);
+            }
             Statement::LabeledStatement(found) => self.read_statement(&found.body),
             Statement::SwitchStatement(found) => {
                 self.value(&found.discriminant);
@@ -560,6 +565,16 @@ impl<'t> JavaScriptReader<'t> {
             BindingPattern::BindingIdentifier(id) => {
                 self.declare_variable(id.name.as_str(), value.clone());
             }
+            BindingPattern::ArrayPattern(found) if value.name.as_deref() == Some(ARGUMENTS) => {
+                for element in found.elements.iter().flatten() {
+                    let name = match element {
+                        BindingPattern::BindingIdentifier(id) => id.name.as_str(),
+                        _ => "",
+                    };
+                    let private = value::secret_argument(name);
+                    self.bind(element, &Value::tainted(Taint { private, ..Taint::default() }));
+                }
+            }
             BindingPattern::ObjectPattern(found) => {
                 for property in &found.properties {
                     let part = member(value, &property_name(&property.key).unwrap_or_default());
@@ -809,6 +824,7 @@ impl<'t> JavaScriptReader<'t> {
             Expression::NewExpression(found) => {
                 let callee = self.value(&found.callee);
                 let arguments = self.arguments(&found.arguments);
+                self.record_tokens(&arguments, span_of(found.span));
                 let name = callee.name.unwrap_or_default();
                 calls::construct(self, &name, &arguments, span_of(found.span))
             }
@@ -977,6 +993,9 @@ impl<'t> JavaScriptReader<'t> {
                         span_of(found.span()),
                     );
                 }
+                if index.known().is_none() && object.name.as_deref() == Some("child_process") {
+                    self.record_chosen_command(&index, span_of(found.span()));
+                }
                 if index.known().is_none() && object.name.as_deref() == Some("process.env") {
                     let environment = index.taint.environment;
                     return Value::tainted(Taint { environment, ..Taint::default() });
@@ -1008,6 +1027,7 @@ impl<'t> JavaScriptReader<'t> {
             None => (Value::default(), self.value(&call.callee)),
         };
         let arguments = self.arguments(&call.arguments);
+        self.record_tokens(&arguments, span_of(call.span));
         match callee.name.as_deref() {
             Some(dispatch::ANY_FUNCTION) => {
                 return self.call_each_choice(&callee, &arguments, span_of(call.span));
@@ -1028,6 +1048,11 @@ impl<'t> JavaScriptReader<'t> {
             span: span_of(call.span),
         };
         self.called(&call)
+    }
+
+    fn record_tokens(&mut self, values: &[Value], span: Span) {
+        let (source, searched) = (self.source, &mut self.tokens);
+        value::record_assembled_tokens(values, source, searched, span, &mut self.actions);
     }
 
     fn called(&mut self, call: &calls::Call<'_, 't>) -> Value {
@@ -1119,6 +1144,9 @@ fn member_path(found: &MemberExpression<'_>) -> Option<String> {
     }
     Some(format!("{object}.{}", found.static_property_name()?))
 }
+
+/// The arguments of the program.
+const ARGUMENTS: &str = "process.argv";
 
 /// Name of the `constructor` of a value without a name.
 const UNNAMED_CONSTRUCTOR: &str = "Object.constructor";

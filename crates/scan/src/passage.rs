@@ -326,6 +326,7 @@ impl<'a> Passage<'a> {
                 0
             }
             + if self.hides() || self.says_to_ignore_response() { 2 } else { 0 }
+            + if self.matches(&RESISTS) { 2 } else { 0 }
             + u32::from(self.demands_no_questions())
     }
 
@@ -346,9 +347,16 @@ impl<'a> Passage<'a> {
         if contains(self.text, &["不要向用户", "不要提到", "不要告诉"]) {
             return Some(self.span);
         }
-        let hidden = self
-            .find_where(&HIDES, |from, to| !self.is_no_concealment(from, to))
-            .filter(|span| !prudent(span) && !self.is_secret_log_advice(*span));
+        let text = &self.text.to_lowercase();
+        if contains(text, &HIDES_IN_RUSSIAN) || contains(text, &HIDES_IN_CHINESE) {
+            return Some(self.span);
+        }
+        let hidden =
+            self.find_where(&HIDES, |from, to| !self.is_no_concealment(from, to)).filter(|span| {
+                !prudent(span)
+                    && !self.is_secret_log_advice(*span)
+                    && !self.keeps_secret_from_chat(*span)
+            });
         hidden.or_else(|| {
             let is_order = |from, to| !self.is_about_failures(from, to) && !self.is_negated(from);
             self.find_where(&QUIETLY, is_order)
@@ -474,6 +482,25 @@ impl<'a> Passage<'a> {
             && self.destination() == 0
     }
 
+    /// Whether the phrase at `span` keeps a secret of the user out of sight, and the passage neither
+    /// stores it nor passes it on: `if it looks like a token, do not show it in the chat`.
+    fn keeps_secret_from_chat(&self, span: Span) -> bool {
+        const SHOWS: [&str; 9] =
+            ["show", "appear", "print", "log", "display", "echo", "repeat", "reveal", "quote"];
+        const PLACES: [&str; 8] =
+            ["chat", "output", "log", "logs", "answer", "reply", "response", "conversation"];
+        let said = &self.text[span.start - self.span.start..span.end - self.span.start];
+        let said = said.to_lowercase();
+        let words = || said.split(|c: char| !c.is_alphanumeric());
+        words().any(|word| SHOWS.contains(&word))
+            && words().next_back().is_some_and(|word| PLACES.contains(&word))
+            && self.matches(&SECRET_OF_USER)
+            && self.destination() < 2
+            && self.credential().is_none()
+            && !self.wants(&SENDS)
+            && !self.wants(&WRITES)
+    }
+
     /// Finds an instruction to lie to the user or to cover up an action.
     pub(super) fn find_lie(&self) -> Option<Span> {
         // `a claim`, unlike `claim that`
@@ -505,6 +532,7 @@ impl<'a> Passage<'a> {
         if self.credential().is_some() || self.matches(&GRAVE) {
             3
         } else if self.matches(&SECRET)
+            || contains(&self.text.to_lowercase(), &SECRETS_WITHOUT_LATIN_LETTERS)
             || self.text.contains(".env")
             || self.secret_variable().is_some()
         {
@@ -611,7 +639,10 @@ impl<'a> Passage<'a> {
 
     /// How clearly the passage says to send something: 0, 1 or 2. Negated sentences do not count.
     pub(super) fn sends(&self) -> u32 {
-        if self.wants(&SENDS) || contains(self.text, &["上传", "发送", "提交到", "打包"]) {
+        if self.wants(&SENDS)
+            || contains(self.text, &["上传", "发送", "提交到", "打包"])
+            || contains(&self.text.to_lowercase(), &["отправ", "загрузи", "перешли", "выгрузи"])
+        {
             2
         } else {
             u32::from(self.wants(&PUTS))
@@ -696,9 +727,10 @@ pub(super) fn is_negated(text: &str, words: &[Word], at: usize) -> bool {
 
 /// Finds addresses without a scheme, such as `t.me/channel` and `site.example/path`.
 fn bare_links(text: &str) -> impl Iterator<Item = &str> {
-    const ENDINGS: [&str; 22] = [
+    const ENDINGS: [&str; 26] = [
         "com", "org", "net", "io", "app", "dev", "me", "co", "ai", "sh", "cc", "nz", "xyz",
-        "example", "test", "site", "top", "info", "biz", "ru", "cn", "de",
+        "example", "test", "site", "top", "info", "biz", "ru", "cn", "de", "invalid", "online",
+        "cloud", "link",
     ];
     let words = text.split(|c: char| c.is_whitespace() || "`\"'()<>[]|,".contains(c));
     words.filter(|word| {
@@ -711,7 +743,7 @@ fn bare_links(text: &str) -> impl Iterator<Item = &str> {
         let is_host =
             plain && host.contains('.') && !host.starts_with('.') && ENDINGS.contains(&ending);
         is_host
-            && (!path.is_empty() || matches!(ending, "example" | "test"))
+            && (!path.is_empty() || matches!(ending, "example" | "test" | "invalid"))
             && !host.starts_with("env.")
     })
 }
@@ -752,6 +784,31 @@ const AGENT_CONFIG_FILES: [&str; 38] = [
 fn contains(text: &str, any: &[&str]) -> bool {
     any.iter().any(|one| text.contains(one))
 }
+
+/// Orders to hide something. Russian is compared as text, because words are stored with Latin letters in
+/// the place of similar ones.
+const HIDES_IN_RUSSIAN: [&str; 8] = [
+    "не говори", "не сообщай", "не упоминай", "не показывай", "незаметно для", "не рассказывай",
+    "втайне от", "скрытно отправ",
+];
+const HIDES_IN_CHINESE: [&str; 6] =
+    ["不要让用户知道", "不要让用户看到", "无需告知", "不要显示给用户", "瞒着用户", "悄悄上传"];
+
+/// Words for secrets in Russian and Chinese.
+const SECRETS_WITHOUT_LATIN_LETTERS: [&str; 12] = [
+    "пароли",
+    "паролей",
+    "пароль",
+    "токены",
+    "приватный ключ",
+    "закрытый ключ",
+    "переменные окружения",
+    "密码",
+    "私钥",
+    "助记词",
+    "令牌",
+    "环境变量",
+];
 
 /// Words for user data in languages that are written without blanks.
 const USER_DATA_WORDS_WITHOUT_SPACES: [&str; 8] =
@@ -819,7 +876,9 @@ phrases! { GRAVE:
     "twelve|24|12 ~4 words|word",
     "mnemonic",
     "production|vault ~2 secrets|password|passwords",
-    "private|ssh|signing key|keys",
+    "private|ssh|signing|deploy key|keys",
+    "clés privées",
+    "clave|claves privada|privadas",
     "recovery|backup codes",
     "master|sudo|root|login|account|system|keychain|windows|mac password",
     "saved|stored|browser logins|passwords|cookies",
@@ -847,6 +906,18 @@ phrases! { SECRET:
     "environment variables|variable",
     "api|access|auth|bearer|session|oauth key|keys|token|tokens",
     "credential|credentials|secrets|password|passwords|passphrase|cookie|cookies|token|tokens",
+    "passwörter|zugangsdaten|anmeldedaten|umgebungsvariablen|contraseñas|contraseña|credenciales",
+    "mots de passe",
+    "jetons d'accès",
+    "variables d'environnement",
+    "variables de entorno",
+}
+
+// A secret that the user has, as advice about secrets names it.
+phrases! { SECRET_OF_USER:
+    "secret|secrets|token|tokens|password|passwords|passphrase|credential|credentials|passwort|contraseña",
+    "api|private|access key|keys",
+    "like ~2 key",
 }
 
 phrases! { PERSONAL:
@@ -1009,7 +1080,8 @@ phrases! { HIDES:
     "confidentiality of ~3 mandatory|required",
     "not|don't|never surface ~2 to",
     "bleibt|bleiben ~2 unerwähnt",
-    "ne pas|jamais montrer|mentionner|traduire|évoquer",
+    "ne pas|jamais montrer|mentionner|évoquer",
+    "ne pas|jamais traduire ~1 ce|cette|ces",
     "pas besoin de",
     "l'agent n'évoque",
     "deny having|that|knowing|it|this|any",
@@ -1026,7 +1098,12 @@ phrases! { HIDES:
     "dem|den nutzer|benutzer ~4 nicht",
     "ne|n' ~1 dis|dites|mentionne|mentionnez|préviens|informe ~3 utilisateur|pas",
     "sans|sin ~2 prévenir|informer|dire|avisar|decir",
-    "erwähne|erwähnen|nenne|zeige ~4 nicht",
+    "erwähne|erwähnen|nenne|zeige|verrate|sage|sag|berichte ~4 nicht|nichts",
+    "ohne ~4 erwähnen|informieren|mitzuteilen|fragen|hinweis|rückfrage",
+    "skip|omit|exclude ~3 in|from ~2 summary|summaries|report|reports|answer|answers",
+    "without raising|flagging|announcing|surfacing",
+    "not|n't need|needs|require|requires|deserve ~1 mentioning|reporting|explaining|announcing",
+    "mention|report|say|show|tell only ~4 to ~1 user|them|person",
     "sprich|sprechen ~6 nicht|darüber ~1 darüber",
     "n'en parle|parlez pas|jamais|à",
     "ne rien|pas|jamais afficher|dire|montrer|mentionner ~2 utilisateur|l'utilisateur|chat|réponse|compte",
@@ -1035,7 +1112,16 @@ phrases! { HIDES:
     "sigue como si nada",
 }
 
+// Text that comes back if the user removes it.
+phrases! { RESISTS:
+    "restore|restores|re|readd|reinsert|reinstate|rewrite|recreate ~6 removed|removes|deleted|deletes|missing|gone",
+    "put|puts ~1 back|again",
+    "survive|survives|keep|keeps ~5 clean|cleanup|cleanups|edits|resets|reset",
+    "if|when|case|should ~4 removed|removes|deleted|deletes ~4 restore|again|back|re",
+}
+
 phrases! { WRITES:
+    "ends|end|begins|begin|starts|start|closes|carry|carries with|block|footer|header",
     "add|adds|write|writes|put|append|create|insert|save|replace|replaces|replaced|place|set|merge|rewrite|record|import|note|ensure|ensured|gets|receive|receives|recorded|anchored|overwrite|copy|move|register|registers|enter|enters|teach|store|leave|remember|extend|modify",
     "ergänzt|halte|schreibe|trage|inscris|ajoute|recevoir|escribe|añade|modifica",
 }
@@ -1152,6 +1238,8 @@ phrases! { QUIETLY:
 }
 
 phrases! { PRESSES:
+    "without ~1 question|questions",
+    "nor ~1 confirmation|question|approval",
     "approve|merge|accept ~4 unseen|unread|blindly",
     "without asking|confirmation|confirming|approval|permission|review|prompting|waiting",
     "no|never|don't|not confirmation|ask|confirm|prompt|wait ~3 confirmation|user|permission|approval|is|first|needed|wanted",

@@ -84,6 +84,8 @@ struct PowerShellReader {
 
 impl PowerShellReader {
     fn read_line(&mut self, line: &str, span: Span, sends: bool, actions: &mut Actions) {
+        let joined = join_pieces(line);
+        let line = joined.as_str();
         let lower = line.to_ascii_lowercase();
         let has = |marks: &[&str]| marks.iter().any(|mark| lower.contains(mark));
         let url = host::find_urls(line).first().map(|(_, url)| (*url).to_owned());
@@ -108,6 +110,7 @@ impl PowerShellReader {
             actions.push(Action::ExecutesCode(CodeOrigin::Fetched(from)), span);
         }
         taint.decoded |= has(&["frombase64string"]);
+        self.store_reversed_variable(line, &lower);
         if taint.decoded && executes_text(&lower) {
             actions.push(Action::ExecutesCode(CodeOrigin::Decoded), span);
         }
@@ -156,6 +159,15 @@ impl PowerShellReader {
         }
     }
 
+    /// A text that is turned around in place counts as decoded: `[array]::Reverse($letters)`.
+    fn store_reversed_variable(&mut self, line: &str, lower: &str) {
+        if lower.contains("[array]::reverse(") {
+            for name in variables(line) {
+                self.variables.entry(name.to_ascii_lowercase()).or_default().decoded = true;
+            }
+        }
+    }
+
     fn taint_of(&self, line: &str) -> Taint {
         let mut taint = Taint::default();
         for name in variables(line) {
@@ -178,6 +190,17 @@ impl PowerShellReader {
             || lower.contains("dir env:");
         taint
     }
+}
+
+/// Joins words that are written in pieces: `'Down' + 'load'`, ``Down`load``.
+fn join_pieces(line: &str) -> String {
+    let mut text = line.replace('`', "");
+    for quote in ["'", "\""] {
+        for plus in [" + ", "+", " +", "+ "] {
+            text = text.replace(&format!("{quote}{plus}{quote}"), "");
+        }
+    }
+    text
 }
 
 /// Whether a path contains all files of a user, in PowerShell notation.

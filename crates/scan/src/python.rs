@@ -14,8 +14,9 @@ mod web;
 use std::collections::HashMap;
 
 use ruff_python_ast::{
-    CmpOp, Comprehension, ConversionFlag, ExceptHandler, Expr, ExprCall, FStringPart,
-    InterpolatedStringElement, Number, Operator, Parameters, Stmt, StmtClassDef, StmtFunctionDef,
+    CmpOp, Comprehension, ConversionFlag, ExceptHandler, Expr, ExprAttribute, ExprCall,
+    FStringPart, InterpolatedStringElement, Number, Operator, Parameters, Stmt, StmtClassDef,
+    StmtFunctionDef,
 };
 use ruff_python_parser::parse_module;
 use ruff_text_size::{Ranged, TextRange};
@@ -63,7 +64,7 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
         }
         reader.actions = Actions::default();
         reader.not_followed = None;
-        (reader.steps, reader.followed) = (0, 0);
+        (reader.steps, reader.followed, reader.tokens) = (0, 0, 0);
         reader.body(&module.syntax().body);
         reader.store_collection_taint();
         total += reader.steps + reader.followed;
@@ -85,6 +86,12 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
     }
     reader.harmful_calls.report(&mut reader.actions);
     Ok(reader.actions)
+}
+
+/// Whether an expression is `self.__dict__`.
+fn is_own_dictionary(found: &ExprAttribute) -> bool {
+    found.attr.as_str() == "__dict__"
+        && matches!(&*found.value, Expr::Name(name) if name.id.as_str() == "self")
 }
 
 /// Maximum length of a text that cannot nest too deep for the scanner's stack.
@@ -146,6 +153,8 @@ pub(super) struct PythonReader<'t> {
     /// Whether the condition of a branch is being read that skips the matched items.
     leaves_out: bool,
     loops: usize,
+    /// Access tokens that were searched for in the source.
+    tokens: usize,
     depth: usize,
     steps: usize,
     followed: usize,
@@ -494,6 +503,11 @@ impl<'t> PythonReader<'t> {
 
     fn bind(&mut self, target: &'t Expr, value: &Value) {
         match target {
+            Expr::Name(name) if value.name.as_deref() == Some("sys.argv") => {
+                let mut value = value.clone();
+                value.taint.private = value.taint.private.or(value::secret_argument(&name.id));
+                self.set(&name.id, value);
+            }
             Expr::Name(name) => self.set(&name.id, value.clone()),
             Expr::Attribute(found) => {
                 if let Some(path) = dotted_path(target) {
@@ -617,6 +631,11 @@ impl<'t> PythonReader<'t> {
     fn bind_all(&mut self, targets: &'t [Expr], value: &Value) {
         for (index, target) in targets.iter().enumerate() {
             let item = value.items.get(index).cloned();
+            let argument = value.name.as_deref() == Some("sys.argv") && item.is_none();
+            if argument {
+                self.bind(target, value);
+                continue;
+            }
             self.bind(target, &item.unwrap_or_else(|| Value::tainted(value.all_taint())));
         }
     }
@@ -691,6 +710,7 @@ impl<'t> PythonReader<'t> {
                 let known = self.lookup(&found.id).cloned();
                 known.unwrap_or_else(|| Value::named(found.id.as_str()))
             }
+            Expr::Attribute(found) if is_own_dictionary(found) => self.own_attributes(),
             Expr::Attribute(found) => {
                 let known = dotted_path(expression).and_then(|path| self.lookup(&path).cloned());
                 known.unwrap_or_else(|| {
@@ -796,6 +816,20 @@ impl<'t> PythonReader<'t> {
             Expr::Subscript(found) => self.subscript(&found.value, &found.slice, expression),
             _ => Value::default(),
         }
+    }
+
+    /// The taint of all attributes of an object: `self.__dict__`, `vars(self)`.
+    pub(super) fn own_attributes(&mut self) -> Value {
+        let mut taint = Taint::default();
+        let first = self.scopes.first().into_iter().flatten();
+        let own = first.filter(|(name, _)| name.starts_with("self."));
+        let mut count = 0;
+        for (_, value) in own {
+            taint.add(&value.all_taint());
+            count += 1;
+        }
+        self.steps += count;
+        Value::tainted(taint)
     }
 
     fn f_string(&mut self, parts: impl Iterator<Item = &'t FStringPart>) -> Value {
@@ -950,6 +984,13 @@ impl<'t> PythonReader<'t> {
             keywords.extend(entries.map(|(key, value)| (key.to_owned(), value.clone())));
             keywords.push(("**".to_owned(), Value::tainted(value.all_taint())));
         }
+        let (source, span) = (self.source, span_of(call.range()));
+        let searched = &mut self.tokens;
+        value::record_assembled_tokens(&positional, source, searched, span, &mut self.actions);
+        for (_, value) in &keywords {
+            let one = std::slice::from_ref(value);
+            value::record_assembled_tokens(one, source, searched, span, &mut self.actions);
+        }
         let name = callee.name.clone().unwrap_or_default();
         let found = calls::Call {
             name: &name,
@@ -1038,7 +1079,9 @@ fn attribute(base: Value, attribute: &str) -> Value {
         return Value { text: text.map(|(parent, _)| parent.to_owned()), ..base };
     }
     if base.name.as_deref() == Some(defaults::PARSED_OPTIONS) {
-        return base.under(attribute).cloned().unwrap_or_default();
+        let mut value = base.under(attribute).cloned().unwrap_or_default();
+        value.taint.private = value.taint.private.or(value::secret_argument(attribute));
+        return value;
     }
     if path && matches!(attribute, "name" | "stem" | "suffix") {
         return Value::tainted(base.all_taint());

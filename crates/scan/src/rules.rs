@@ -14,6 +14,7 @@ mod instructions;
 mod manual_payload;
 mod obfuscation;
 mod payloads;
+mod payment_redirect;
 mod persistence;
 mod privacy_claims;
 mod sabotage;
@@ -49,6 +50,7 @@ pub(super) static ALL: &[&Rule] = &[
     &files::LOCKED_ARCHIVE,
     &manual_payload::MANUAL_PAYLOAD,
     &obfuscation::OBFUSCATION,
+    &payment_redirect::PAYMENT_REDIRECT,
     &persistence::PERSISTENCE,
     &persistence::PROTECTION_DISABLED,
     &exfiltration::RAW_ADDRESS,

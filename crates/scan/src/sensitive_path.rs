@@ -211,7 +211,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     ]
     .iter()
     .any(|part| name.contains(part));
-    holds && !public
+    (holds || name.ends_with("_PASS")) && !public
 }
 
 /// The kind of agent file at a path: memory, instructions, settings.
@@ -271,6 +271,33 @@ pub(super) fn autostart_entry(path: &str) -> Option<&'static str> {
             | ".bash_login"
     ) {
         Some("the shell's start-up file")
+    } else if any(&[
+        "fish/conf.d/",
+        ".ipython/profile_default/startup",
+        ".ssh/rc",
+        "/environment.d/",
+        "/etc/ssh/sshrc",
+        "/etc/update-motd.d",
+        "dispatcher.d/",
+        "udev/rules.d",
+    ]) || matches!(
+        name,
+        ".zlogin"
+            | ".zlogout"
+            | ".bash_logout"
+            | ".kshrc"
+            | ".xsession"
+            | ".xsessionrc"
+            | ".pam_environment"
+            | ".psqlrc"
+            | ".gdbinit"
+            | ".lldbinit"
+            | ".irbrc"
+            | ".pryrc"
+            | ".pdbrc"
+    ) && path.contains(['~', '$', '/'])
+    {
+        Some("a file that runs by itself")
     } else if matches!(name, ".envrc" | ".xprofile" | ".xinitrc" | "config.fish" | ".inputrc")
         || any(&[
             "git-templates/hooks", "git_template/hooks", "/etc/profile.d", "powershell_profile",

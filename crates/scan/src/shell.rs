@@ -11,6 +11,7 @@ mod expansion;
 mod fetch;
 mod functions;
 mod groups;
+mod implicit;
 mod installs;
 mod interpret;
 mod programs;
@@ -34,7 +35,7 @@ use self::{
     tokens::{Command, Pipeline, Word},
 };
 use super::{
-    action::{AGENT_PROMPTS, Action, Actions, CodeOrigin, Taint},
+    action::{AGENT_PROMPTS, Action, Actions, CodeOrigin, DEVELOPMENT_TUNNEL, Taint},
     decode,
     fragment::Language,
     sensitive_path, value,
@@ -67,6 +68,16 @@ const TUNNEL_ADDRESS: &str = "the address of a tunnel to this machine";
 fn is_remote_access_port(word: &str) -> bool {
     let port = word.rsplit([':', '=', '/']).next().unwrap_or(word);
     matches!(port, "22" | "2222" | "3389" | "5900" | "5901" | "7681" | "2375" | "9222")
+}
+
+/// Whether `ssh -R` makes one port available while somebody looks on: it ends with the terminal, checks
+/// the host, and does not lead to a program that controls the machine.
+fn is_development_tunnel(command: &Command, texts: &[&str]) -> bool {
+    let stays = texts.iter().any(|text| is_flag(text, 'f') || text.contains("CheckingNo"))
+        || texts.iter().any(|text| text.to_ascii_lowercase().contains("stricthostkeychecking"))
+        || command.words.first().is_none_or(|word| word.text != "ssh");
+    let forward = texts.iter().find(|text| text.matches(':').count() > 1);
+    !stays && forward.is_some_and(|forward| !is_remote_access_port(forward))
 }
 
 /// Maximum nesting of substitutions, and maximum length of one, that are followed.
@@ -140,6 +151,7 @@ fn read_script(path: &str, text: &str, state: &mut CrossFileShellState) -> Actio
     if state.is_cut {
         reader.actions.cut("more variables than are tracked", Span::at(0));
     }
+    implicit::find_inline_loaders(text, &mut reader.actions);
     if let Some(at) = text.find("with hidden answer").filter(|_| text.contains("display dialog")) {
         let asks = Action::AsksForSecret("a password in a window of its own");
         reader.actions.push(asks, Span::new(at, at + 18));
@@ -188,8 +200,9 @@ struct ShellReader {
     /// Taint of each file that the script wrote.
     files: HashMap<String, Taint>,
     fifo: bool,
-    /// Groups of commands that are still open.
+    /// Groups of commands that are still open, and what the group that was closed last prints.
     groups: Vec<groups::Group>,
+    group_text: String,
     /// Address that the input of the current command was downloaded from.
     flowing: Option<String>,
     /// Address of the downloaded archive that was unpacked last.
@@ -198,6 +211,9 @@ struct ShellReader {
     is_home: bool,
     /// Addresses by the name of the git remote, for `git push name`.
     remotes: HashMap<String, String>,
+    /// The address that git fetched from last, and the credentials that it is told to commit.
+    git_source: Option<String>,
+    git_staged: Option<&'static str>,
     /// The script encrypted files of the user.
     is_encrypting: bool,
     /// Arguments and output of the functions of this script.
@@ -330,9 +346,7 @@ impl ShellReader {
             }
             if command.is_group {
                 flow.add(&group);
-                for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
-                    self.files.insert(redirect.target.text.clone(), flow.clone());
-                }
+                self.record_group_write(command, &flow, span);
             }
             let mut taint = self.command(command, span, &flow);
             self.store_assignments(command, span);
@@ -363,7 +377,7 @@ impl ShellReader {
                     self.actions.push_embedded(text.clone(), Some("an encoded text"), None, span);
                 }
                 printed = text;
-            } else if matches!(name.as_str(), "echo" | "printf") {
+            } else if matches!(name.as_str(), "echo" | "printf" | "print") {
                 let texts = arguments.iter().filter(|word| !word.text.starts_with('-'));
                 let said = texts.map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
                 taint.decoded |= prints_character_codes(&name, arguments);
@@ -414,7 +428,7 @@ impl ShellReader {
             }
             flow = taint;
         }
-        self.add_group_output(&flow);
+        self.add_group_output(&flow, printed.as_deref(), span);
         self.record_reverse_shell(pipeline, span);
         self.record_pipeline_destruction(pipeline, span);
         if let Some(function) = self.function.clone() {
@@ -457,6 +471,12 @@ impl ShellReader {
             if word.text.contains("://") && is_index_variable(variable) {
                 self.actions.push(Action::UsesPackageIndex(word.text.clone()), span);
             }
+            self.record_startup_variable(
+                variable,
+                &word.text,
+                &self.variables[variable].clone(),
+                span,
+            );
             if variable == "HISTFILE" && word.text == "/dev/null" {
                 self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
@@ -553,6 +573,7 @@ impl ShellReader {
             taint.add(&self.word_taint(here, span));
         }
         self.record_emptied_files(command, span);
+        self.record_startup_arguments(command, span);
         let Some((name, arguments)) = program(command) else { return taint };
         self.flowing.clone_from(&flow.fetched);
         self.bind_variables(&name, arguments, flow, span, &mut taint);
@@ -816,11 +837,13 @@ impl ShellReader {
             | "hdiutil" | "java" | "mshta" | "rundll32" | "regsvr32" | "wscript" => {
                 self.record_launcher(name, texts, span);
             }
-            "ssh" if has("-R") || texts.iter().any(|text| is_flag(text, 'R')) => {
-                self.actions.push(
-                    Action::OpensRemoteAccess("a tunnel from a remote host to this machine"),
-                    span,
-                );
+            "ssh" | "autossh" if has("-R") || texts.iter().any(|text| is_flag(text, 'R')) => {
+                let what = if is_development_tunnel(command, texts) {
+                    DEVELOPMENT_TUNNEL
+                } else {
+                    "a tunnel from a remote host to this machine"
+                };
+                self.actions.push(Action::OpensRemoteAccess(what), span);
             }
             "ngrok" | "bore" | "chisel" | "cloudflared" | "tmate" | "frpc"
                 if has("tcp")
@@ -880,6 +903,9 @@ impl ShellReader {
                 if any("delete") && (name != "wmic" || any("shadowcopy"))
                     || name == "tmutil" && has("disable") =>
             {
+                self.actions.push(Action::DestroysData("the backups of the machine".into()), span);
+            }
+            name if destruction::deletes_backups(name, texts) => {
                 self.actions.push(Action::DestroysData("the backups of the machine".into()), span);
             }
             "bcdedit" if any("recoveryenabled") => {
@@ -944,7 +970,21 @@ impl ShellReader {
                 self.actions
                     .push(Action::DisablesProtection("the quarantine of downloaded files"), span);
             }
-            "git" => self.read_git(texts, span),
+            "git" => {
+                self.read_git(texts, span);
+                self.read_git_transfer(texts, span, taint);
+            }
+            // An alias of git: `dots remote add backup https://…`.
+            _ if texts.len() > 3 && texts[0] == "remote" && texts[1] == "add" => {
+                self.remotes.insert(texts[2].to_owned(), texts[3].to_owned());
+            }
+            "plutil" if texts.windows(2).any(|pair| pair[0] == "-o") => {
+                if let Some(at) = command.words.iter().position(|word| word.text == "-o")
+                    && let Some(target) = command.words.get(at + 1)
+                {
+                    self.record_write(target, "", span);
+                }
+            }
             "npm" | "pnpm" | "yarn" | "pip" | "pip3"
                 if has("config") && texts.iter().any(|text| text.contains("://")) =>
             {

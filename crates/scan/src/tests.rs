@@ -6,6 +6,7 @@ mod evaluation;
 mod evasions;
 mod examples;
 mod flows;
+mod indirect;
 mod labelled;
 mod limits;
 mod metamorphic;

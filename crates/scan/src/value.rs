@@ -16,9 +16,12 @@ pub(super) use self::{
     command::{output_taint, printed_secret, record_command, record_piped_data},
     cross_file::{CallArguments, CrossFileState, MAX_ARGUMENTS},
     harmful_combinations::HarmfulCalls,
-    mail::{record_fixed_recipients, record_message_recipients},
-    password_forms::{asks_for_wallet_seed, has_password_field, password_form_targets},
-    secret_searches::{is_dotenv_path, read_keychain, record_secret_name_list, searched_secrets},
+    mail::{record_fixed_recipients, record_mailed_secrets, record_message_recipients},
+    password_forms::{asked_secret, has_password_field, password_form_targets, secret_argument},
+    secret_searches::{
+        is_dotenv_path, read_keychain, record_assembled_tokens, record_secret_name_list,
+        searched_secrets,
+    },
 };
 
 use super::{
@@ -32,6 +35,9 @@ pub(super) const UNKNOWN: &str = "{}";
 
 /// Description of passwords that a program asks the user for.
 pub(super) const TYPED_PASSWORDS: &str = "passwords that the user types";
+
+/// Description of PINs and one-time codes that a program asks the user for.
+pub(super) const TYPED_CODES: &str = "codes that the user types";
 
 /// Descriptions of clipboard and screen contents.
 pub(super) const CLIPBOARD: &str = "clipboard content";

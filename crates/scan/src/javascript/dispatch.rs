@@ -2,7 +2,7 @@
 
 use super::{JavaScriptReader, name_within_file};
 use crate::{
-    action::{Action, Taint},
+    action::{Action, CodeOrigin, Taint},
     fragment::Language,
     value::{self, Value},
 };
@@ -54,6 +54,16 @@ impl JavaScriptReader<'_> {
         let known = self.state.constants.get(&exports_key(file_stem(path)));
         let known = known.or_else(|| self.state.constants.get(part));
         known.filter(|_| !path.is_empty()).unwrap_or(module).clone()
+    }
+
+    /// Records that something that is not in the file chooses how a program is started:
+    /// `child_process[name](…)`.
+    pub(super) fn record_chosen_command(&mut self, name: &Value, span: Span) {
+        let action = match &name.taint.fetched {
+            Some(from) => Action::ExecutesCode(CodeOrigin::Fetched(from.clone())),
+            None => Action::Obfuscates("the way to start a program is looked up by a name"),
+        };
+        self.actions.push(action, span);
     }
 
     /// Calls every function that the callee can be.

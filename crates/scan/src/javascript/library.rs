@@ -340,8 +340,9 @@ pub(super) fn by_method<'t>(
             let parts: Vec<&Value> = parts.iter().collect();
             value::record_send(&to, &parts, &[], span, &mut reader.actions)
         }
-        "question" | "prompt" if value::asks_for_wallet_seed(first.text_or_unknown()) => {
-            let typed = Value::tainted(Taint::private(TYPED_PASSWORDS));
+        "question" | "prompt" if value::asked_secret(first.text_or_unknown()).is_some() => {
+            let private = value::asked_secret(first.text_or_unknown());
+            let typed = Value::tainted(Taint { private, ..Taint::default() });
             if let Some(handler) = arguments.last().filter(|last| reader.is_function(last)).cloned()
             {
                 reader.invoke(&handler, std::slice::from_ref(&typed), span);

@@ -105,6 +105,10 @@ impl<'t> PythonReader<'t> {
             let span = span_of(decorator.expression.range());
             let from = value.name.clone().unwrap_or_default();
             let function = Value::named(name);
+            if matches!(from.rsplit('.').next(), Some("property" | "cached_property")) {
+                self.store_property(name);
+                continue;
+            }
             if from == "click.option()" {
                 let entries = value.items.iter().filter_map(Value::as_entry);
                 let passed_values: Vec<_> =
@@ -129,6 +133,14 @@ impl<'t> PythonReader<'t> {
             if let Some(wrapper) = wrapper {
                 self.wrappers.insert(name.to_owned(), wrapper);
             }
+        }
+    }
+
+    /// A property is read like an attribute: `self.settings` calls `settings(self)`.
+    fn store_property(&mut self, name: &str) {
+        let value = self.state.returns.get(name).cloned().unwrap_or_default();
+        if let Some(scope) = self.scopes.first_mut().filter(|_| value != Value::default()) {
+            scope.insert(format!("self.{name}"), value);
         }
     }
 

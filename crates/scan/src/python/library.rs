@@ -32,9 +32,15 @@ pub(super) fn by_name<'t>(
             Value { items: vec![value, Value::default()], ..Value::default() }
         }
         "input" | "click.prompt" | "rich.prompt.Prompt.ask"
-            if value::asks_for_wallet_seed(first.text_or_unknown()) =>
+            if value::asked_secret(first.text_or_unknown()).is_some() =>
         {
-            Value::tainted(Taint::private(TYPED_PASSWORDS))
+            let private = value::asked_secret(first.text_or_unknown());
+            Value::tainted(Taint { private, ..Taint::default() })
+        }
+        "vars" | "dataclasses.asdict" | "attr.asdict" | "attrs.asdict"
+            if first.name.as_deref() == Some("self") =>
+        {
+            reader.own_attributes()
         }
         "asyncio.open_connection" => {
             let to = call.at(0, "host").cloned().unwrap_or_default();
@@ -288,6 +294,9 @@ fn record_mail_recipients<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 't>
     let hidden: Vec<&Value> = call.keyword("bcc").into_iter().collect();
     let open: Vec<&Value> = listed.into_iter().chain(call.keyword("to")).collect();
     value::record_fixed_recipients(&open, &hidden, call.span, actions);
+    if let (Some("sendmail"), Some(message)) = (call.method, call.positional.get(2)) {
+        value::record_mailed_secrets(&open, &message.all_taint(), call.span, actions);
+    }
     call.method != Some("send") || call.taint().is_secret()
 }
 

@@ -1,5 +1,7 @@
 //! Rules about files that control agents.
 
+use std::sync::LazyLock;
+
 use savoir_skill::Span;
 
 use crate::{
@@ -9,6 +11,7 @@ use crate::{
     fragment::{Language, Role, TextFragment},
     host::{HostReputation, find_urls, reputation},
     passage::{Passage, passages},
+    phrase::Phrases,
     rule::rule,
     sensitive_path,
 };
@@ -83,6 +86,7 @@ fn agent_poisoning(context: &mut Context<'_>) {
         };
         found.map(draft).collect()
     });
+    context.for_each_fragment(&AGENT_POISONING, find_orders_to_loosen);
     context.for_each_fragment(&AGENT_POISONING, check_settings);
     context.for_each_action(&AGENT_POISONING, |fragment, action, _| {
         let Action::Connects { to, .. } = action else { return None };
@@ -97,13 +101,71 @@ fn agent_poisoning(context: &mut Context<'_>) {
     });
 }
 
+/// Settings and options with which agents and editors stop asking, or leave their sandbox.
+const LOOSE_SETTINGS: [&str; 20] = [
+    "bypasspermissions", "dangerously-skip-permissions", "dangerously-bypass-approvals", "--yolo",
+    "--full-auto", "autoapprove", "auto-approve", "alwaysallow", "always-approve",
+    "enableallprojectmcpservers", "danger-full-access", "yes-always", "trust-all-tools",
+    "workspace.trust.enabled", "sandbox.enabled", "approval_policy", "defaultmode", "bash(*)",
+    "allow-all-tools", "skippermission",
+];
+
+static SETS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "set|sets|put|switch|turn|enable|add|write|start|starts|launch|run|use|pass|change|flip|append|configure|make|empty|clear|leave|keep",
+        "setze|stelle|schalte|starte|füge|mets|active|ajoute|lance|pon|activa|añade|inicia",
+    ])
+});
+
+/// Settings that stay after the work.
+static STAYS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "leave|keep ~3 values|settings|setting|it|them|this ~4 as|on|after|afterwards|place",
+        "permanently|forever|dauerhaft",
+        "do|don't not|never ~1 restore|revert|reset|undo",
+    ])
+});
+
+/// Finds orders to make agents stop asking, without the knowledge of the user.
+fn find_orders_to_loosen(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
+    let lower = fragment.text.to_lowercase();
+    if fragment.prose().is_none() || !LOOSE_SETTINGS.iter().any(|mark| lower.contains(mark)) {
+        return Vec::new();
+    }
+    let orders = |passage: &Passage<'_>| {
+        let lower = passage.text.to_lowercase();
+        let count = LOOSE_SETTINGS.iter().filter(|mark| lower.contains(*mark)).count();
+        let secret = passage.hides();
+        let weight = count.min(3)
+            + if secret { 2 } else { 0 }
+            + usize::from(passage.demands_no_questions())
+            + usize::from(passage.matches(&STAYS));
+        let asked = passage.asks_for_consent() && !secret;
+        count > 0
+            && weight > 2
+            && (secret || passage.matches(&STAYS) && count > 1)
+            && passage.wants(&SETS)
+            && !asked
+            && !passage.warns()
+    };
+    let message = "the text tells the agent to switch off its questions to the user";
+    let all = passages(&fragment.text);
+    // `Do not tell the user` may follow in its own paragraph.
+    let pairs = all.windows(2).filter_map(|pair| pair[0].with(&pair[1], &fragment.text));
+    passages_with_their_lists(&fragment.text)
+        .chain(pairs)
+        .filter(orders)
+        .map(|one| (one.span, FindingDraft::new(Severity::High, Confidence::Medium, message)))
+        .collect()
+}
+
 /// Returns all passages; a passage that introduces a list is joined with the list.
 fn passages_with_their_lists(text: &str) -> impl Iterator<Item = Passage<'_>> {
     let all = passages(text);
     let mut joined = Vec::new();
     for (index, first) in all.iter().enumerate() {
         let announces = first.text.trim_end().ends_with(':') || first.says(&["below", "following"]);
-        if !announces || first.poison() == 0 {
+        if !announces || first.poison() == 0 && !introduces_settings(&all, index) {
             continue;
         }
         let rest = all[index + 1..].iter().take(6);
@@ -111,6 +173,12 @@ fn passages_with_their_lists(text: &str) -> impl Iterator<Item = Passage<'_>> {
         joined.extend(both.map_while(|last| first.with(last, text)).last());
     }
     all.into_iter().chain(joined)
+}
+
+/// Whether a passage or one of the next two names a setting that stops questions.
+fn introduces_settings(all: &[Passage<'_>], index: usize) -> bool {
+    let mut near = all[index..].iter().take(3).map(|one| one.text.to_lowercase());
+    near.any(|lower| LOOSE_SETTINGS.iter().any(|mark| lower.contains(mark)))
 }
 
 /// Minimum score of a passage that is reported.

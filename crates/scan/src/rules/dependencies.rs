@@ -102,11 +102,48 @@ fn imitated_package<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     {
         return None;
     }
+    if let Some(meant) = imitated_part(&plain, known) {
+        return Some(meant);
+    }
     known.iter().copied().find(|popular| {
         let near = strsim::osa_distance(name, popular) == 1 && popular.len() >= 5;
         let confusable = name.replace('1', "l").replace('0', "o") == **popular;
         near || confusable
     })
+}
+
+/// Common parts of package names that are not packages themselves.
+const COMMON_PARTS: [&str; 16] = [
+    "settings", "toolbelt", "multipart", "toolkit", "validator", "plugins", "loader", "parser",
+    "extensions", "contrib", "helpers", "middleware", "templates", "adapter", "dateutil", "dotenv",
+];
+
+/// Returns what a part of a name imitates: `reqeusts-toolbelt`, `pydantic-setttings`. Only letters that
+/// are swapped, doubled or left out count; an ending that is added makes another word.
+fn imitated_part<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    const MIN_PART_BYTES: usize = 7;
+    let imitates = |part: &str, word: &str| {
+        word.len() >= MIN_PART_BYTES
+            && part != word
+            && !part.starts_with(word)
+            && !word.starts_with(part)
+            && part.bytes().next() == word.bytes().next()
+            && part.len().abs_diff(word.len()) < 2
+            && has_same_letters(part, word)
+            && strsim::osa_distance(part, word) == 1
+    };
+    let is_real = |part: &&str| known.contains(part) || SIMILAR_REAL_PACKAGES.contains(part);
+    let parts =
+        name.split('-').filter(|part| name.contains('-') && part.len() + 1 >= MIN_PART_BYTES);
+    parts.filter(|part| !is_real(part)).find_map(|part| {
+        let words = known.iter().copied().chain(COMMON_PARTS);
+        words.into_iter().find(|word| imitates(part, word))
+    })
+}
+
+/// Whether two words differ in the order or the number of their letters, and not in the letters.
+fn has_same_letters(one: &str, other: &str) -> bool {
+    one.chars().all(|c| other.contains(c)) && other.chars().all(|c| one.contains(c))
 }
 
 /// Returns the name of a package without its version and extras.

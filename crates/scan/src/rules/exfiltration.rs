@@ -10,6 +10,7 @@ use crate::{
     host::{HostReputation, find_urls, has_bare_ip, host_of_url, is_data_drop, reputation},
     rule::rule,
     sensitive_path, service,
+    value::TYPED_CODES,
 };
 use savoir_skill::{Span, markdown::Outline};
 
@@ -78,6 +79,8 @@ fn exfiltration(context: &mut Context<'_>) {
                 draft(Severity::High, sure, "the variables of `.env` are")
             }
             Taint { files: true, .. } => draft(Severity::High, sure, "files of the user are"),
+            // A code belongs to the service that the skill is about.
+            Taint { private: Some(TYPED_CODES), .. } if topic.is_related(to) => None,
             Taint { private: Some(what), .. } if is_unknown_host(to) => {
                 draft(Severity::High, Confidence::Medium, &format!("{what} are"))
             }

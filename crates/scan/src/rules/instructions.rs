@@ -70,6 +70,11 @@ static AUTHORITY_CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
         "these|this|skill|rules ~4 outrank|outranks|supersede|supersedes|overrule|overrules",
         "rules|instructions|wishes|preferences of ~1 user|operator|person ~2 not|n't ~2 apply|count|matter",
         "treat|regard|consider|handle ~12 as ~2 coming|sent|came ~2 from ~2 user|owner|operator|person|developer",
+        "treat|regard|consider|handle|take|obey|follow ~8 as if|though ~2 user|owner|operator|person|developer|human ~3 typed|said|written|wrote|asked|given|gave|entered|requested|sent|ordered|issued",
+        "behandle|befolge ~8 als hätte|käme ~6 nutzer|benutzer|besitzer",
+        "traite|traitez|considère ~8 comme si ~3 utilisateur|l'utilisateur",
+        "trata|considera ~8 como si ~3 usuario",
+        "existence|presence ~3 is|counts|means ~4 consent|approval|permission",
         "earlier|previous|prior|other|all|system|developer|operator ~4 message*|instructions|prompts|rules ~4 void|obsolete|outdated|invalid|cancelled|revoked",
         "everything above ~8 obsolete|void|outdated|invalid",
         "regardless|irrespective of ~3 user|person|operator|account|human ~3 says|asks|asked|wants|said|posted|that",
@@ -324,7 +329,7 @@ fn score_hidden_text(passage: &Passage<'_>) -> Option<u32> {
         "curl ", "wget ", "| sh", "|sh", "| bash", "|bash", "rm -rf", "crontab", "base64 -d",
         "transfer.sh", "ssh-ed25519 ", "ssh-rsa ",
     ];
-    let addressed = passage.matches(&ADDRESSED);
+    let addressed = passage.matches(&ADDRESSED) || is_called(passage.text);
     let lies = passage.find_lie().is_some();
     let key = passage.text.contains("ssh-ed25519 ") || passage.text.contains("ssh-rsa ");
     let orders = passage.matches(&OVERRIDE_PHRASES)
@@ -355,6 +360,18 @@ fn score_hidden_text(passage: &Passage<'_>) -> Option<u32> {
     // Nobody writes a comment to a model but for the model's sake.
     let enough = if passage.matches(&SPEAKS_TO_MODEL) { 4 } else { 6 };
     (weight >= enough).then_some(weight)
+}
+
+/// Whether a text calls its reader: `Model: …`, `Assistant - …`.
+fn is_called(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    ["model", "assistant", "agent", "ai", "llm", "bot"].iter().any(|name| {
+        lower.match_indices(name).any(|(at, _)| {
+            let before = lower[..at].trim_end_matches([' ', '\n', '*', '[', '(']);
+            let begins = before.is_empty() || before.ends_with(['.', '!', '?', ':', '-']);
+            begins && lower[at + name.len()..].starts_with([':', ','])
+        })
+    })
 }
 
 /// Pipes into a shell.
@@ -483,6 +500,47 @@ static OUTSIDERS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
+/// Places where strangers can leave a file.
+static PLANTED: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "temp|temporary|tmp|shared|download|downloads folder|directory",
+        "installed|any|each|every ~1 dependency|dependencies|package|packages|submodule|submodules",
+        "vendored|third ~1 code|modules",
+    ])
+});
+
+/// Orders to obey a text that is not part of the skill.
+static OBEYS: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "line|lines|entry|entries|text|output|answer|reply|response|record|records|rest ~6 commands|command|orders|order|rules|instructions ~2 to ~1 run|execute|obey|follow|apply|carry",
+        "commands|rules|orders|instructions to ~1 run|obey|execute|follow",
+        "work|real order|orders|task|tasks",
+        "carry|carries them|it|these|those|each out",
+        "obey|execute|run|follow|perform ~2 what|whatever|anything|everything ~5 comes|arrives|returns|returned|prints|printed|answers|says|contains|reads|received",
+        "obey|execute|run|follow|perform ~2 each|every|all|the ~2 line|lines|command|commands|step|steps ~3 it|they|printed|received|returned|answers|sends|prints",
+        "output|lines|answer|response|reply ~6 extends|extend|additions|addition|replaces|replace|amends|overrides ~3 file|skill|instructions|document",
+    ])
+});
+
+/// Programs that read something from a host, in a code block above a passage.
+const FETCHING_COMMANDS: [&str; 9] = [
+    "curl ", "wget ", "dig ", "nslookup ", "git fetch", "urlopen(", "requests.get(", "fetch(",
+    "Invoke-RestMethod",
+];
+
+/// Whether a code block fetches something that a passage below it says to obey. Passages have blanks in
+/// the place of code, so the block is in `text`.
+fn obeys_output(text: &str, all: &[Passage<'_>], index: usize) -> bool {
+    let passage = &all[index];
+    let start = all[index.saturating_sub(1)].span.start;
+    let code = text.get(start..passage.span.end).unwrap_or_default();
+    code.contains("```")
+        && FETCHING_COMMANDS.iter().any(|command| code.contains(command))
+        && passage.matches(&OBEYS)
+        && !passage.asks_for_consent()
+        && !passage.warns()
+}
+
 /// Says that the user is not meant to read something.
 static NOT_FOR_USER: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
@@ -513,7 +571,11 @@ fn obeys_outsiders(passage: &Passage<'_>) -> bool {
         || passage.matches(&FETCHES)
             && passage.links().iter().any(|(_, standing)| *standing != HostReputation::Unknown)
         || passage.says(&["first", "before anything", "at once", "immediately"]);
-    let is_obeyed = passage.matches(&NOT_FOR_USER) || passage.matches(&OUTSIDERS) && unasked;
+    let is_planted = passage.matches(&PLANTED)
+        || ["node_modules", "site-packages"].iter().any(|folder| passage.text.contains(folder));
+    let is_obeyed = passage.matches(&NOT_FOR_USER)
+        || passage.matches(&OUTSIDERS) && unasked
+        || is_planted && passage.demands_no_questions() && passage.matches(&OBEYS);
     is_obeyed && !passage.asks_for_consent()
 }
 
@@ -528,8 +590,13 @@ fn remote_instructions(context: &mut Context<'_>) {
             let follows = pair[0].destination() > 0 && unasked && pair[1].matches(&FOLLOW);
             follows.then(|| pair[0].with(&pair[1], &prose.text))?
         });
+        let message = "the text tells the agent to obey what a command fetches";
+        for index in (0..all.len()).filter(|at| obeys_output(&fragment.text, &all, *at)) {
+            let draft = FindingDraft::new(Severity::High, Confidence::Medium, message);
+            found.push((all[index].span, draft));
+        }
         for passage in pairs.chain(passages(&prose.text)) {
-            if passage.warns() || !passage.matches(&FOLLOW) {
+            if passage.warns() || !passage.matches(&FOLLOW) && !passage.matches(&OBEYS) {
                 continue;
             }
             let remote = passage.links().iter().any(|(_, standing)| {

@@ -64,6 +64,8 @@ static TRICK: LazyLock<Phrases> = LazyLock::new(|| {
         "tick|check|choose|select ~2 unblock",
         "unidentified developer",
         "mark|make|making ~4 executable",
+        "right|rights|permission|bit ~3 executed|execute",
+        "neither|no|nor|without ~2 checksum|signature|hash ~6 needed|necessary|required|confirmation|question",
         "with sudo",
         "administrator|admin rights|access|question|prompt",
         "yes|accept|confirm ~3 admin|administrator|uac|security",
@@ -104,7 +106,13 @@ static CLICK_FIX: LazyLock<Phrases> = LazyLock::new(|| {
 /// Programs, by what people call them.
 static PROGRAM_WORDS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::new(&[
-        "binary|executable|installer|runner|companion|helper|driver|codec|daemon|bridge|launcher|updater",
+        "binary|executable|installer|runner|companion|helper|driver|codec|daemon|bridge|launcher|updater|build|builds",
+    ])
+});
+
+static TAKES_BUILD: LazyLock<Phrases> = LazyLock::new(|| {
+    Phrases::new(&[
+        "take|pull|grab|obtain|retrieve|pick|copy ~6 build|binary|executable|program|installer|release|package|agent ~8 from|at",
     ])
 });
 
@@ -250,7 +258,9 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
     }
     let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
     let shady = links.iter().any(|(_, standing)| *standing == HostReputation::Shady);
-    let fetches = has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar"]);
+    let fetches =
+        has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar", "скача"])
+            || passage.matches(&TAKES_BUILD);
     let (program, archive) = (has(&PROGRAM_EXTENSIONS), has(&ARCHIVE_EXTENSIONS) && fetches);
     let direct = strange().any(|(url, _)| {
         PROGRAM_EXTENSIONS

@@ -2,7 +2,7 @@
 
 use crate::{
     Confidence, Severity,
-    action::{Action, CodeOrigin},
+    action::{Action, CodeOrigin, DEVELOPMENT_TUNNEL},
     context::{Context, FindingDraft, confidence_that_code_runs},
     fragment::{Role, TextFragment},
     host::{HostReputation, reputation},
@@ -141,8 +141,9 @@ fn reverse_shell(context: &mut Context<'_>) {
             confidence_that_code_runs(fragment)
         };
         if let Action::OpensRemoteAccess(what) = action {
+            let is_explained = fragment.is_shown_in_document && *what == DEVELOPMENT_TUNNEL;
             return Some(FindingDraft::new(
-                Severity::High,
+                if is_explained { Severity::Medium } else { Severity::High },
                 confidence_that_code_runs(fragment),
                 format!("it opens {what}"),
             ));

@@ -46,13 +46,18 @@ fn persistence(context: &mut Context<'_>) {
             }
             _ => return None,
         };
-        let severity =
-            match (harmless, fragment.is_shown_in_document && fragment.hidden_in.is_none()) {
-                (true, _) => Severity::Low,
-                (false, true) if what == "a key for logging in" => Severity::High,
-                (false, true) => Severity::Medium,
-                (false, false) => Severity::High,
-            };
+        // Nobody but Apple has programs of this name.
+        let imitates_system = matches!(action, Action::WritesFile { path, .. }
+            if path.to_lowercase().contains("launchagents/com.apple."));
+        let severity = match (
+            harmless && !imitates_system,
+            fragment.is_shown_in_document && fragment.hidden_in.is_none(),
+        ) {
+            (true, _) => Severity::Low,
+            (false, true) if what == "a key for logging in" || imitates_system => Severity::High,
+            (false, true) => Severity::Medium,
+            (false, false) => Severity::High,
+        };
         Some(FindingDraft::new(
             severity,
             confidence_that_code_runs(fragment),
@@ -63,11 +68,20 @@ fn persistence(context: &mut Context<'_>) {
     context.for_each_fragment(&PERSISTENCE, find_editor_tasks);
 }
 
+/// Minimum length of an SSH key that is not a placeholder.
+const MIN_KEY_BYTES: usize = 12;
+
 /// Finds SSH keys that are added for logging in.
 fn find_login_keys(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
     let key = ["ssh-ed25519 AAAA", "ssh-rsa AAAA", "ecdsa-sha2-nistp256 AAAA"];
     let at = key.iter().find_map(|key| text.find(key)).filter(|_| text.contains("authorized_key"));
+    // `AAAA...` stands for the key of the reader.
+    let is_key = |at: &usize| {
+        let key = text[*at..].split_whitespace().nth(1).unwrap_or_default();
+        key.trim_end_matches(['.', '\u{2026}', '<', '>', '`', '"']).len() > MIN_KEY_BYTES
+    };
+    let at = at.filter(is_key);
     let draft = |at: usize| {
         let message = "it sets up a key for logging in";
         (Span::new(at, at + 16), FindingDraft::new(Severity::High, Confidence::Medium, message))
@@ -137,7 +151,7 @@ fn protection_disabled(context: &mut Context<'_>) {
         .iter()
         .filter(|what| actions().any(|seen| seen.action == Action::DisablesProtection(what)))
         .count();
-    context.for_each_action(&PROTECTION_DISABLED, |fragment, action, _| {
+    context.for_each_action(&PROTECTION_DISABLED, |fragment, action, seen| {
         let Action::DisablesProtection(what) = action else { return None };
         if cloud.contains(what) && gone > 2 {
             let message = format!("it switches off {what}, and more of that kind");
@@ -145,6 +159,12 @@ fn protection_disabled(context: &mut Context<'_>) {
         }
         if matches!(*what, CLOUD_BACKUPS | CLOUD_KEYS) {
             let message = format!("it deletes {what}");
+            // Deleting an old one is upkeep; also making no new ones leaves nothing to restore.
+            let same = seen.located.iter().filter(|one| one.action == *action).count();
+            if same > 1 && fragment.role == Role::Script && !fragment.is_shown_in_document {
+                let message = format!("{message} in several ways");
+                return Some(FindingDraft::new(Severity::High, Confidence::Medium, message));
+            }
             return Some(FindingDraft::new(
                 Severity::Medium,
                 confidence_that_code_runs(fragment),

@@ -39,7 +39,10 @@ impl ShellReader {
         if has("config") && (has("--global") || has("--system")) && runs_later {
             self.actions.push(Action::Persists("a program that git runs"), span);
         }
-        if has("config") && has("--global") && (has("http.sslVerify") || has("http.proxy")) {
+        let unverified = has("false") && texts.iter().any(|text| text.ends_with(".sslVerify"));
+        if has("config")
+            && (has("--global") && (has("http.sslVerify") || has("http.proxy")) || unverified)
+        {
             self.actions.push(Action::DisablesProtection("how git checks whom it talks to"), span);
         }
         if has("reflog") && has("expire") && has("--expire=now") && has("--all") {
@@ -47,7 +50,12 @@ impl ShellReader {
         }
         let instead =
             texts.iter().find(|text| text.starts_with("url.") && text.contains("insteadOf"));
-        if let Some(url) = instead.filter(|_| has("--global")) {
+        // Between two servers of the user's company it is a move; away from a public one it is not.
+        let from_public = texts.iter().any(|text| {
+            !text.starts_with("url.")
+                && (is_public_code_host(text) || *text == "https://" || text.contains('$'))
+        });
+        if let Some(url) = instead.filter(|_| has("--global") && from_public) {
             let url = url.trim_start_matches("url.");
             self.actions.push(Action::UsesPackageIndex(url.to_owned()), span);
         }
@@ -68,14 +76,20 @@ impl ShellReader {
         }
     }
 
+    /// The address of the remote that a command names, by its URL or by its name.
+    pub(super) fn remote_address(&self, texts: &[&str]) -> Option<String> {
+        let written = texts.iter().find(|text| text.contains("://")).map(|url| (*url).to_owned());
+        written.or_else(|| texts.iter().find_map(|text| self.remotes.get(*text).cloned()))
+    }
+
     /// Records a push of everything, or with a hard-coded password, to an unknown address.
     fn record_push_to_unknown_remote(&mut self, texts: &[&str], span: Span) {
         let written = texts.iter().find(|text| text.contains("://")).map(|url| (*url).to_owned());
-        if let (["remote", "add", name, ..], Some(url)) = (texts, &written) {
+        let added = texts.windows(3).find(|words| words[0] == "remote" && words[1] == "add");
+        if let (Some([_, _, name]), Some(url)) = (added, &written) {
             self.remotes.insert((*name).to_owned(), url.clone());
         }
-        let named = || texts.iter().find_map(|text| self.remotes.get(*text).cloned());
-        let Some(url) = written.or_else(named) else { return };
+        let Some(url) = self.remote_address(texts) else { return };
         let login = url.split("://").nth(1).and_then(|rest| rest.split_once('@'));
         let written = login.is_some_and(|(login, _)| !login.contains(['$', '{', '<', '/']));
         let everything = texts.iter().any(|text| matches!(*text, "--mirror" | "--all"));
@@ -228,6 +242,36 @@ fn empties_each(started: &[Word]) -> bool {
     let empties = code.starts_with(": >") || code.starts_with("> ") || code.starts_with(":>");
     let removes = ["rm ", "shred ", "truncate "].iter().any(|start| code.starts_with(start));
     shell && flag.text == "-c" && (empties || removes)
+}
+
+/// Whether an address belongs to a site where the public keeps code.
+fn is_public_code_host(address: &str) -> bool {
+    ["github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "sr.ht", "dev.azure.com"]
+        .iter()
+        .any(|host| address.contains(host))
+}
+
+/// Whether a command deletes all backups that a backup program has made.
+pub(super) fn deletes_backups(name: &str, texts: &[&str]) -> bool {
+    let has = |word: &str| texts.contains(&word);
+    match name {
+        "pgbackrest" => has("stanza-delete"),
+        "restic" => {
+            has("--unsafe-allow-remove-all")
+                || has("forget") && texts.iter().any(|text| matches!(*text, "--keep-last=0"))
+                || has("forget") && texts.windows(2).any(|pair| pair == ["--keep-last", "0"])
+        }
+        "timeshift" => has("--delete-all"),
+        "velero" => has("delete") && has("--all"),
+        "wal-g" => has("delete") && has("everything"),
+        "borg" => has("delete") && has("--force"),
+        "duplicity" => {
+            has("remove-older-than") && has("0s") || has("remove-all-but-n-full") && has("0")
+        }
+        "kopia" => has("snapshot") && has("delete") && has("--all-snapshots-for-source"),
+        "barman" => has("delete") && has("all"),
+        _ => false,
+    }
 }
 
 /// Whether a pattern matches personal documents.

@@ -125,6 +125,12 @@ impl ShellReader {
         self.actions.push(Action::Connects { to: url.to_owned(), sends, log_in }, span);
         let fetched = Taint::fetched(url);
         if let Some(name) = response_file(program, texts, url) {
+            // A program in a folder of programs is started by its name alone.
+            if let Some((folder, program)) = name.rsplit_once('/')
+                && folder.ends_with("/bin")
+            {
+                self.files.insert(program.to_owned(), fetched.clone());
+            }
             self.files.insert(name, fetched.clone());
         }
         fetched

@@ -34,6 +34,9 @@ pub(crate) enum GroupEdge {
 /// How many open groups are searched for the matching beginning when an inner group was not closed.
 const MAX_UNCLOSED_GROUPS: usize = 8;
 
+/// Maximum length of the text that a group prints. Reaching the limit is recorded.
+const MAX_GROUP_TEXT_BYTES: usize = 16 * 1024;
+
 /// Maximum nesting of groups. Reaching the limit is recorded.
 const MAX_OPEN_GROUPS: usize = 1_000;
 
@@ -112,11 +115,13 @@ impl Parser<'_> {
 pub(super) struct Group {
     input: Taint,
     prints: Taint,
+    /// The literal text that the commands print.
+    text: String,
 }
 
 impl Group {
     pub(super) fn with_input(input: &Taint) -> Self {
-        Self { input: input.clone(), prints: Taint::default() }
+        Self { input: input.clone(), ..Self::default() }
     }
 }
 
@@ -145,13 +150,15 @@ impl ShellReader {
                     if let Some(around) = self.groups.last() {
                         input.add(&around.input);
                     }
-                    self.groups.push(Group { input, prints: Taint::default() });
+                    self.groups.push(Group { input, ..Group::default() });
                 }
                 GroupEdge::Closes => {
-                    closed = self.groups.pop().map(|group| group.prints).unwrap_or_default();
+                    let group = self.groups.pop().unwrap_or_default();
+                    closed = group.prints;
                     if let Some(around) = self.groups.last_mut() {
                         around.prints.add(&closed);
                     }
+                    self.group_text = group.text;
                 }
             }
         }
@@ -172,9 +179,24 @@ impl ShellReader {
         input
     }
 
-    pub(super) fn add_group_output(&mut self, flow: &Taint) {
-        if let Some(group) = self.groups.last_mut() {
-            group.prints.add(flow);
+    pub(super) fn add_group_output(&mut self, flow: &Taint, text: Option<&str>, span: Span) {
+        let Some(group) = self.groups.last_mut() else { return };
+        group.prints.add(flow);
+        let Some(text) = text else { return };
+        if group.text.len() + text.len() > MAX_GROUP_TEXT_BYTES {
+            return self.actions.cut("longer texts that a group prints than are read", span);
+        }
+        group.text.push_str(text);
+        group.text.push('\n');
+    }
+
+    /// Records that a group writes its output to a file: `{ a; b; } >> file`.
+    pub(super) fn record_group_write(&mut self, command: &Command, flow: &Taint, span: Span) {
+        let text = std::mem::take(&mut self.group_text);
+        for redirect in command.redirects.iter().filter(|redirect| redirect.writes) {
+            self.files.insert(redirect.target.text.clone(), flow.clone());
+            self.record_write(&redirect.target, &text, span);
+            self.actions.push_embedded(text.clone(), None, None, span);
         }
     }
 }

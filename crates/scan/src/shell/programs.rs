@@ -123,7 +123,12 @@ pub(super) fn is_sender(name: &str, texts: &[&str]) -> bool {
         }
         "az" => has("upload") || has("upload-batch"),
         "gcloud" => has("storage") && (has("cp") || has("rsync")),
-        "gh" => has("gist") && has("create"),
+        "gh" => {
+            has("gist") && has("create")
+                || (has("issue") || has("pr")) && (has("comment") || has("create"))
+                || has("release") && has("upload")
+        }
+        "glab" => has("note") || has("create") && (has("issue") || has("snippet")),
         "openssl" => has("s_client"),
         "bitsadmin" => has("/upload"),
         "mail" | "mailx" | "mutt" | "sendmail" | "swaks" | "msmtp" | "ssmtp" | "ftp" | "lftp"

@@ -90,6 +90,21 @@ pub(crate) fn record_fixed_recipients(
     }
 }
 
+/// Records that a mail to fixed recipients contains secrets.
+pub(crate) fn record_mailed_secrets(
+    recipients: &[&Value],
+    message: &Taint,
+    span: Span,
+    actions: &mut Actions,
+) {
+    let mut fixed = Addresses::default();
+    recipients.iter().for_each(|value| collect_addresses(value, &mut fixed, 0));
+    let Some(address) = fixed.found.first().filter(|_| message.is_secret()) else { return };
+    let sends = Taint { private: Some("secrets in a mail"), ..message.clone() };
+    let to = format!("mailto:{address}");
+    actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
+}
+
 /// Checks the recipients `to` and `bcc` of a message that is an object.
 pub(crate) fn record_message_recipients(message: &Value, span: Span, actions: &mut Actions) {
     let under = |keys: &[&str]| -> Vec<&Value> {

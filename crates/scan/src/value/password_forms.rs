@@ -1,18 +1,53 @@
 //! Finds web pages and prompts that ask for passwords.
 
+use super::{TYPED_CODES, TYPED_PASSWORDS};
+
 /// Attributes of input fields for secrets.
 const SECRET_FIELD_ATTRIBUTES: [&str; 12] = [
     "type=password", "name=passwd", "name=password", "name=otc", "name=otp", "name=seed",
     "name=mnemonic", "name=pin", "name=cvv", "name=cvc", "name=recovery", "name=private_key",
 ];
 
-/// Whether a question asks for the recovery phrase or the private key of a wallet.
-pub(crate) fn asks_for_wallet_seed(question: &str) -> bool {
+/// The kind of secret that a question asks for: what opens a wallet, or a code that opens an account
+/// once.
+pub(crate) fn asked_secret(question: &str) -> Option<&'static str> {
+    const WALLET: [&str; 16] = [
+        "seed phrase", "recovery phrase", "mnemonic", "private key", "secret phrase",
+        "backup phrase", "recovery words", "seed words", "12 words", "24 words", "12/24", "12-24",
+        "twelve words", "owner key", "secret recovery", "wallet key",
+    ];
+    const CODES: [&str; 12] = [
+        "one-time code", "one time code", "2fa code", "sms code", "verification code",
+        "security code", "card number", "online banking", "authenticator code", "6-digit code",
+        "six-digit code", "banking pin",
+    ];
+    if question.len() > 300 {
+        return None;
+    }
     let lower = question.to_lowercase();
-    question.len() < 300
-        && ["seed phrase", "recovery phrase", "mnemonic", "private key", "secret phrase"]
-            .iter()
-            .any(|part| lower.contains(part))
+    let says = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    if says(&WALLET) {
+        Some(TYPED_PASSWORDS)
+    } else if says(&CODES)
+        || words.any(|word| matches!(word, "otp" | "pin" | "cvv" | "cvc" | "tan"))
+    {
+        Some(TYPED_CODES)
+    } else {
+        None
+    }
+}
+
+/// As [`asked_secret`], by the name of a variable that gets an argument of the program.
+pub(crate) fn secret_argument(name: &str) -> Option<&'static str> {
+    let name: String = name.chars().filter(|c| *c != '_').collect::<String>().to_lowercase();
+    match name.as_str() {
+        "mnemonic" | "seedphrase" | "seedwords" | "recoveryphrase" | "privkey" | "privatekey"
+        | "secretphrase" => Some(TYPED_PASSWORDS),
+        "pin" | "otp" | "tan" | "cvv" | "cvc" | "totp" | "passcode" | "mfacode" | "smscode"
+        | "otpcode" | "onetimecode" | "cardnumber" => Some(TYPED_CODES),
+        _ => None,
+    }
 }
 
 /// Converts a tag to lower case without quotes and blanks around `=`, so that it can be compared.

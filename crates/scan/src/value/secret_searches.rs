@@ -34,6 +34,54 @@ const PERSONAL_DOCUMENTS: [&str; 16] = [
     "1099", "medical", "insurance", "mortgage", "visa", "invoice",
 ];
 
+/// Starts of access tokens and of addresses that contain one.
+const TOKEN_STARTS: [&str; 14] = [
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "AKIA",
+    "SG.",
+    "hf_",
+    "npm_",
+    "https://hooks.slack.com/services/",
+    "https://discord.com/api/webhooks/",
+    "https://api.telegram.org/bot",
+];
+
+/// How many tokens of a file are searched for in its text. Reaching the limit is recorded.
+pub(crate) const MAX_TOKENS_SEARCHED: usize = 32;
+
+/// Whether a text is an access token.
+pub(crate) fn is_access_token(value: &Value) -> bool {
+    let text = value.text.as_deref().filter(|text| !text.contains(super::UNKNOWN));
+    text.is_some_and(|text| {
+        (16..300).contains(&text.len()) && TOKEN_STARTS.iter().any(|start| text.starts_with(start))
+    })
+}
+
+/// Records an access token that is put together of pieces, so that it cannot be found in the source.
+pub(crate) fn record_assembled_tokens(
+    values: &[Value],
+    source: &str,
+    searched: &mut usize,
+    span: Span,
+    actions: &mut Actions,
+) {
+    for value in values.iter().filter(|value| is_access_token(value)) {
+        *searched += 1;
+        if *searched > MAX_TOKENS_SEARCHED {
+            return actions.cut("more access tokens than are searched for", span);
+        }
+        if !source.contains(value.text_or_unknown()) {
+            actions.push(Action::Obfuscates("an access token is put together of pieces"), span);
+        }
+    }
+}
+
 /// Whether a pattern searches for identity and other personal documents by file name.
 fn searches_personal_documents(pattern: &str) -> bool {
     let lower = pattern.to_lowercase();
