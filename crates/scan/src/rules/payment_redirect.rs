@@ -45,8 +45,8 @@ const CONDITIONS: [&str; 14] = [
     "getDate() %",
 ];
 
-/// How many words of a file are compared. Longer files have data.
-const MAX_WORDS: usize = 100_000;
+/// Parts of a line that decides, unlike a random delay.
+const DECISIONS: [&str; 5] = ["if ", "if(", " ? ", "&&", "[ "];
 
 fn payment_redirect(context: &mut Context<'_>) {
     context.for_each_fragment(&PAYMENT_REDIRECT, |fragment| {
@@ -68,14 +68,19 @@ fn find_account(fragment: &TextFragment<'_>) -> Option<Span> {
         || fragment.role != Role::Script
         || fragment.is_shown_in_document
         || fragment.is_evaluation
-        || !CONDITIONS.iter().any(|condition| text.contains(condition))
+        || !text.lines().any(decides_by_time_or_chance)
     {
         return None;
     }
-    let words = text.split(['"', '\'', '`']).take(MAX_WORDS);
+    let words = text.split(['"', '\'', '`']);
     let account = words.filter(|word| word.len() < 100).find(|word| is_account(word))?;
     let at = account.as_ptr() as usize - text.as_ptr() as usize;
     Some(Span::new(at, at + account.len()))
+}
+
+fn decides_by_time_or_chance(line: &str) -> bool {
+    CONDITIONS.iter().any(|condition| line.contains(condition))
+        && DECISIONS.iter().any(|decision| line.contains(decision))
 }
 
 /// Whether a text is the address of a wallet or an IBAN.

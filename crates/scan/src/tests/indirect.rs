@@ -296,6 +296,7 @@ fn payments_that_sometimes_go_elsewhere_are_found() {
         &[
             "A = 'DE89370400440532013000'\nprint('example account', A)\n",
             "import random\nprint(random.random())\n",
+            "import random, time\nUSDC = '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48'\ntime.sleep(random.random() * 3)\n",
         ],
     );
 }
