@@ -172,9 +172,11 @@ impl ShellReader {
 
 /// Returns the file that the response is written to.
 fn response_file(program: &str, texts: &[&str], url: &str) -> Option<String> {
+    // The last letter of short options, as in `curl -fsSLo FILE` and `wget -qO FILE`.
+    let letter = if program == "wget" { 'O' } else { 'o' };
     let output = texts.windows(2).find(|pair| {
         matches!(pair[0], "-o" | "--output" | "-O" | "-OutFile" | "-out" | "--output-document")
-            || (pair[0].starts_with('-') && !pair[0].starts_with("--") && pair[0].ends_with('o'))
+            || (pair[0].starts_with('-') && !pair[0].starts_with("--") && pair[0].ends_with(letter))
     });
     let output_option = texts.iter().find_map(|text| {
         ["--output-document=", "--output=", "--out="]
