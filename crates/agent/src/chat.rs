@@ -116,8 +116,14 @@ impl ChatService {
         let skill = match self.skill_lookup.load(name).await {
             Ok(skill) => skill,
             Err(error) => {
-                out.emit(thought("error").with("error", error.message)).await?;
-                return Ok(Done::Error { message: format!("Skill '{name}' not found") });
+                out.emit(thought("error").with("error", error.message.as_str())).await?;
+                // A disabled skill exists: the user must know what to do.
+                let message = if error.message.contains("is disabled") {
+                    error.message
+                } else {
+                    format!("Skill '{name}' not found")
+                };
+                return Ok(Done::Error { message });
             }
         };
         let description = skill.description.as_str();
@@ -125,7 +131,7 @@ impl ChatService {
         out.emit(loaded).await?;
         let run = PromptRun {
             skill: &skill,
-            inputs: &prompt::first_input(&skill, text),
+            inputs: &prompt::inputs_of_message(&skill, text),
             directory: None,
             model: turn.model.as_deref(),
             user: Some(turn.user),

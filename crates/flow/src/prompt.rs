@@ -1,9 +1,16 @@
 //! Runs a prompt skill: fills in its inputs, searches passages and asks a model.
 
+use std::borrow::Cow;
+
 use savoir_engine::structured;
 use savoir_knowledge::limits::MAX_QUERY_CHARS;
 use savoir_model::Message;
-use savoir_skill::{Skill, dialect::agent_flow::model_settings, render};
+use savoir_skill::{
+    Dialect, Skill, check,
+    dialect::agent_flow::model_settings,
+    render,
+    skill::{Input, InputKind},
+};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -18,11 +25,16 @@ const MAX_FILLED_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum characters of a search query that are shown.
 const SHOWN_QUERY_CHARS: usize = 200;
 
+/// The input of a skill that declares none: what the skill works on. Its value follows the
+/// instructions.
+pub const REQUEST: &str = "request";
+
 /// A skill with its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptRun<'a> {
     pub skill: &'a Skill,
-    /// The values of its inputs. Undeclared names are ignored.
+    /// The values of its inputs and of its undeclared placeholders; [`REQUEST`] for a skill without
+    /// any. Other names are ignored.
     pub inputs: &'a Map<String, Value>,
     /// The skill's folder, for prompts that name it.
     pub directory: Option<&'a str>,
@@ -162,7 +174,45 @@ fn filled(run: PromptRun<'_>) -> Result<String, String> {
     if places.saturating_mul(longest) > MAX_FILLED_BYTES {
         return Err("The inputs make the prompt too long".to_owned());
     }
-    render::fill(skill, inputs, directory).map_err(|error| error.to_string())
+    let implied = undeclared_inputs(skill);
+    let request = inputs.get(REQUEST).and_then(Value::as_str).map_or("", str::trim);
+    let takes_request = skill.inputs.is_empty() && implied.is_empty() && !request.is_empty();
+    let skill = if implied.is_empty() {
+        Cow::Borrowed(skill)
+    } else {
+        let mut inputs = skill.inputs.clone();
+        inputs.extend(implied.into_iter().map(optional_text));
+        Cow::Owned(Skill { inputs, ..skill.clone() })
+    };
+    let fill = |inputs: &Map<String, Value>| {
+        render::fill(&skill, inputs, directory).map_err(|error| error.to_string())
+    };
+    if takes_request && skill.dialect == Dialect::CLAUDE_CODE && render::takes_arguments(&skill) {
+        return fill(&Map::from_iter([(render::ARGUMENTS.to_owned(), request.into())]));
+    }
+    let prompt = fill(inputs)?;
+    Ok(if takes_request { format!("{}\n\n{request}", prompt.trim_end()) } else { prompt })
+}
+
+/// The placeholders of a skill that its author did not declare as inputs. Only imported skills have
+/// some: a skill that is written here must declare all.
+pub fn undeclared_inputs(skill: &Skill) -> Vec<String> {
+    if skill.dialect == Dialect::AGENT_FLOW {
+        check::undeclared_placeholders(skill)
+    } else {
+        Vec::new()
+    }
+}
+
+fn optional_text(name: String) -> Input {
+    Input {
+        name,
+        label: None,
+        kind: InputKind::Text,
+        required: false,
+        default: None,
+        description: None,
+    }
 }
 
 pub(crate) fn first_chars(text: &str, count: usize) -> &str {
@@ -174,4 +224,64 @@ pub fn first_input(skill: &Skill, text: &str) -> Map<String, Value> {
     let inputs = &skill.inputs;
     let input = inputs.iter().find(|input| input.required).or_else(|| inputs.first());
     input.map(|input| (input.name.clone(), text.into())).into_iter().collect()
+}
+
+/// Like [`first_input`], for what a user writes after the name of a skill: without a declared input,
+/// it is the value of the first undeclared placeholder, or the request.
+pub fn inputs_of_message(skill: &Skill, text: &str) -> Map<String, Value> {
+    let declared = first_input(skill, text);
+    if !declared.is_empty() {
+        return declared;
+    }
+    let undeclared = undeclared_inputs(skill).into_iter().next();
+    let name = undeclared.unwrap_or_else(|| REQUEST.to_owned());
+    Map::from_iter([(name, text.into())])
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_skill::{Source, read_as};
+    use serde_json::json;
+
+    use super::*;
+
+    fn skill(text: &str, dialect: Dialect) -> Skill {
+        read_as(Source::new(text.to_owned()), dialect, None).skill
+    }
+
+    fn prompt(skill: &Skill, inputs: &Value) -> String {
+        let inputs = &inputs.as_object().cloned().unwrap();
+        let (directory, model, user) = (None, None, None);
+        filled(PromptRun { skill, inputs, directory, model, user, check_output: false }).unwrap()
+    }
+
+    #[test]
+    fn undeclared_placeholders_are_optional_inputs() {
+        let text = "---\nname: a\ninputs: [{name: x, type: text}]\n---\n{{x}} for {{who}}.";
+        let letter = skill(text, Dialect::AGENT_FLOW);
+        assert_eq!(undeclared_inputs(&letter), ["who"]);
+        assert_eq!(prompt(&letter, &json!({"x": "A letter", "who": "Ada"})), "A letter for Ada.");
+        assert_eq!(prompt(&letter, &json!({"x": "A letter", "request": "b"})), "A letter for .");
+        // Another dialect has no such placeholders.
+        let other = skill("---\nname: a\n---\nSay {{who}}.", Dialect::CLAUDE_CODE);
+        assert_eq!(undeclared_inputs(&other), [""; 0]);
+    }
+
+    #[test]
+    fn skill_without_inputs_takes_a_request() {
+        let polish = skill("---\nname: a\n---\nPolish the text.\n", Dialect::AGENT_FLOW);
+        assert_eq!(prompt(&polish, &json!({"request": " it \n"})), "Polish the text.\n\nit");
+        assert_eq!(prompt(&polish, &json!({"request": " ", "other": "b"})), "Polish the text.\n");
+        let command = skill("---\nname: a\n---\nPolish $ARGUMENTS now.", Dialect::CLAUDE_CODE);
+        assert_eq!(prompt(&command, &json!({"request": "it"})), "Polish it now.");
+    }
+
+    #[test]
+    fn message_becomes_the_first_input() {
+        let inputs_of = |text: &str| inputs_of_message(&skill(text, Dialect::AGENT_FLOW), "b");
+        let declared = "---\nname: a\ninputs: [{name: x, type: text}]\n---\n{{x}} {{y}}";
+        assert_eq!(Value::from(inputs_of(declared)), json!({"x": "b"}));
+        assert_eq!(Value::from(inputs_of("---\nname: a\n---\n{{y}} {{z}}")), json!({"y": "b"}));
+        assert_eq!(Value::from(inputs_of("---\nname: a\n---\nDo it.")), json!({"request": "b"}));
+    }
 }

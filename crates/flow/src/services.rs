@@ -140,7 +140,7 @@ impl Services {
             model: format!("{}:{}", choice.provider, choice.model),
             usage: spent,
             finish,
-            error: answer.error.as_ref().map(explain),
+            error: answer.error.as_ref().map(explain_to_owner),
             duration: began.elapsed(),
         });
         self.note(question.user, &choice.provider, &choice.model, spent).await;
@@ -181,6 +181,17 @@ impl Services {
 /// Describes an error for users, with a hint.
 pub fn explain(error: &ModelError) -> String {
     let message = error.public_message();
+    error.help().map_or(message.clone(), |help| format!("{message}; {help}"))
+}
+
+/// Like [`explain`], with what the provider answered, for the record that only the owner of a run
+/// reads. The client has removed the API key from the answer, and shortened it.
+fn explain_to_owner(error: &ModelError) -> String {
+    let told = match error {
+        ModelError::Refused { message, .. } if !message.is_empty() => format!(": {message}"),
+        _ => String::new(),
+    };
+    let message = format!("{}{told}", error.public_message());
     error.help().map_or(message.clone(), |help| format!("{message}; {help}"))
 }
 

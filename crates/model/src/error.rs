@@ -15,19 +15,22 @@ pub enum ModelError {
     #[error("{0}")]
     Setting(String),
     /// The provider could not be reached.
-    #[error("{provider} cannot be reached at {url}: {message}")]
+    #[error("{} cannot be reached at {url}: {message}", name_of(provider))]
     Unreachable { provider: String, url: String, message: String },
     /// The provider answered with an error status.
-    #[error("{provider} answered {status}: {message}")]
+    #[error("{} answered {status}: {message}", name_of(provider))]
     Refused { provider: String, status: u16, message: String },
     /// The provider sent nothing for too long.
-    #[error("{provider} did not answer within {seconds} s")]
+    #[error("{} did not answer within {seconds} s", name_of(provider))]
     TimedOut { provider: String, seconds: u64 },
     /// The provider sent a response that cannot be parsed.
-    #[error("{provider} sent an invalid response: {message}")]
+    #[error("{} sent an invalid response: {message}", name_of(provider))]
     InvalidResponse { provider: String, message: String },
     /// The answer has more tool calls than the limit.
-    #[error("{provider} sent too many tool calls in one answer: at most {max} are accepted")]
+    #[error(
+        "{} sent too many tool calls in one answer: at most {max} are accepted",
+        name_of(provider)
+    )]
     TooManyCalls { provider: String, max: usize },
     /// The local model failed.
     #[error("the local model failed: {0}")]
@@ -39,13 +42,20 @@ impl ModelError {
     /// them.
     pub fn public_message(&self) -> String {
         match self {
-            Self::Unreachable { provider, .. } => format!("{provider} cannot be reached"),
-            Self::Refused { provider, .. } if self.is_context_overflow() => {
-                format!("the input has more tokens than the model of {provider} can read")
+            Self::Unreachable { provider, .. } => {
+                format!("{} cannot be reached", name_of(provider))
             }
-            Self::Refused { provider, status, .. } => format!("{provider} answered {status}"),
+            Self::Refused { provider, .. } if self.is_context_overflow() => {
+                format!(
+                    "the input has more tokens than the model of {} can read",
+                    name_of(provider)
+                )
+            }
+            Self::Refused { provider, status, .. } => {
+                format!("{} answered {status}", name_of(provider))
+            }
             Self::InvalidResponse { provider, .. } => {
-                format!("{provider} sent an invalid response")
+                format!("{} sent an invalid response", name_of(provider))
             }
             Self::TimedOut { .. } | Self::TooManyCalls { .. } | Self::NoProvider => {
                 self.to_string()
@@ -106,13 +116,21 @@ const CONTEXT_OVERFLOW_PHRASES: [&str; 6] = [
     "too many tokens",
 ];
 
+/// The provider that administrators add as "OpenAI-compatible server" has an id that no user knows.
+fn name_of(provider: &str) -> &str {
+    if provider == "compatible" { "the OpenAI-compatible server" } else { provider }
+}
+
 fn join_or_none(known: &[String]) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
 fn hint_for_status(status: u16, provider: &str) -> Option<String> {
     match status {
-        401 | 403 => Some(format!("check that the key of {provider} is right and not expired")),
+        401 | 403 => {
+            let name = name_of(provider);
+            Some(format!("check that the key of {name} is right and not expired"))
+        }
         404 => Some("check the model's name and the server's address".to_owned()),
         413 => Some("send less".to_owned()),
         429 => Some("wait a while, or check the rate limits of the account".to_owned()),

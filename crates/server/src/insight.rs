@@ -2,10 +2,12 @@
 
 use savoir_agent::disclosure::hosts::{HOSTS, HostRules, SkillFiles, SkillVisibility};
 use savoir_engine::approval::{PermissionLevel, describe_permission};
+use savoir_flow::prompt;
 use savoir_knowledge::chunk::estimate_tokens;
 use savoir_package::Agent;
 use savoir_skill::{
     Skill, Source,
+    allowed_tools::ToolGrant,
     dialect::agent_flow::without_owner,
     permission::{Domain, Permission},
     read,
@@ -37,6 +39,9 @@ pub(crate) struct Insight {
     files: Vec<FileView>,
     provenance: ProvenanceView,
     history: Vec<HistoryItem>,
+    /// Placeholders `{{name}}` in the instructions that the author did not declare as inputs. A run
+    /// fills them in like optional inputs.
+    undeclared_inputs: Vec<String>,
     /// What the scan recommends: `allow`, `review` or `block`
     verdict: &'static str,
     /// What the scan found, the most severe first.
@@ -174,9 +179,16 @@ pub(crate) fn describe(
             installed_at: created.to_string(),
         },
         history,
+        undeclared_inputs: undeclared_inputs(kept, facts),
         verdict: report.verdict.as_str(),
         findings: skill_scan::explain(&report),
     }
+}
+
+/// Placeholders in the instructions that a run fills in, and that are not declared as inputs.
+pub(crate) fn undeclared_inputs(kept: &ParsedSkill, facts: &SkillFacts) -> Vec<String> {
+    kept.for_run(facts.source)
+        .map_or_else(|_| Vec::new(), |skill| prompt::undeclared_inputs(&skill))
 }
 
 fn agent_view(host: &HostRules, name: &str, text: &str) -> AgentView {
@@ -196,17 +208,26 @@ fn agent_view(host: &HostRules, name: &str, text: &str) -> AgentView {
 pub(crate) fn permissions(skill: &Skill) -> Vec<PermissionView> {
     let mut views =
         describe_permissions(&skill.permissions, |permission| permission_reason(skill, permission));
-    for grant in skill.policy.allowed_tools.iter().flatten() {
-        let name = grant.display_name();
-        let runs = ["run_command", "bash", "shell"].contains(&grant.normalized().as_str());
-        views.push(PermissionView {
-            phrase: format!("may use the tool {name} of the agent without asking"),
-            permission: name,
-            reason: "`allowed-tools` lists it".to_owned(),
-            level: if runs { "high" } else { "low" },
-        });
-    }
+    views.extend(skill.policy.allowed_tools.iter().flatten().map(describe_grant));
     views
+}
+
+/// Describes a tool of the agent that the skill may use, with its condition.
+fn describe_grant(grant: &ToolGrant) -> PermissionView {
+    let name = grant.display_name();
+    let runs = ["run_command", "bash", "shell"].contains(&grant.normalized().as_str());
+    let condition = grant.arguments.as_deref().map(str::trim).filter(|_| !grant.is_broken);
+    let condition = condition.filter(|text| !matches!(*text, "" | "*" | ":*" | "**"));
+    let only = condition.map_or_else(String::new, |text| match text.strip_suffix(":*") {
+        Some(start) => format!(", only `{start} …`"),
+        None => format!(", only `{text}`"),
+    });
+    PermissionView {
+        phrase: format!("may use the tool {name} of the agent without asking{only}"),
+        permission: condition.map_or_else(|| name.clone(), |text| format!("{name}({text})")),
+        reason: "`allowed-tools` lists it".to_owned(),
+        level: if runs { "high" } else { "low" },
+    }
 }
 
 /// Describes permissions in English, each with a reason.

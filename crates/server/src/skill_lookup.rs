@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::http::{HeaderMap, StatusCode, header};
@@ -36,6 +36,7 @@ use crate::{
         self, ImportSource, RESERVED_NAMES, SavedSkill, SkillWriter, StoreSkillError, TextChange,
         owner_line, owner_of,
     },
+    skill_scan,
 };
 
 /// How often the time of the last use of a skill is stored.
@@ -48,6 +49,9 @@ pub(crate) struct Skills {
     files: SkillFiles,
     /// Parsed skills, valid as long as their files are unchanged.
     read: Mutex<HashMap<String, Arc<ParsedSkill>>>,
+    /// What the scan found in skills that came from elsewhere: the version of their files, and the
+    /// verdict.
+    verdicts: Mutex<HashMap<String, (String, Verdict)>>,
 }
 
 /// A stored skill.
@@ -144,6 +148,14 @@ impl ParsedSkill {
         Self { file, stored, detail, portable: OnceLock::new() }
     }
 
+    /// The skill as a run reads it: a skill from elsewhere in its own dialect.
+    pub(crate) fn for_run(&self, source: Provenance) -> Result<Skill, Refusal> {
+        if source == Provenance::Authored {
+            return Ok(self.stored.skill.clone());
+        }
+        Ok(StoredSkillFile::read(self.file.name(), &self.file.text, Purpose::LoadImported)?.skill)
+    }
+
     /// The parsed skill for agents, or the reason why it cannot be used.
     pub(crate) fn parsed_skill(&self) -> Result<&Skill, &str> {
         let read = || personal::read(self.file.name(), &self.file.text);
@@ -230,7 +242,12 @@ fn inputs(skill: &Skill) -> Option<Vec<SkillInput>> {
 
 impl Skills {
     pub(crate) fn new(skill_writer: SkillWriter) -> Self {
-        Self { files: skill_writer.files().clone(), skill_writer, read: Mutex::default() }
+        Self {
+            files: skill_writer.files().clone(),
+            skill_writer,
+            read: Mutex::default(),
+            verdicts: Mutex::default(),
+        }
     }
 
     pub(crate) fn skill_writer(&self) -> &SkillWriter {
@@ -372,11 +389,7 @@ impl Skills {
         wanted: impl Into<SkillRef<'_>>,
     ) -> ApiResult<Skill> {
         let (kept, source) = self.load_stored(caller, wanted.into()).await?;
-        if source == Provenance::Authored {
-            return Ok(kept.stored.skill.clone());
-        }
-        let name = kept.file.name();
-        Ok(StoredSkillFile::read(name, &kept.file.text, Purpose::LoadImported)?.skill)
+        Ok(kept.for_run(source)?)
     }
 
     /// Like `load`, with the stored skill and where it came from.
@@ -401,6 +414,48 @@ impl Skills {
             facts_of.used(key, &facts).await.or_failed(failed)?;
         }
         Ok((kept, facts.source))
+    }
+
+    /// The verdict of the scan of a skill that came from elsewhere, or that is disabled. It is scanned
+    /// again after its files changed, but not after the deadline: then the verdict is unknown.
+    pub(crate) async fn verdict(
+        &self,
+        kept: &ParsedSkill,
+        facts: &SkillFacts,
+        deadline: Option<Instant>,
+    ) -> Option<Verdict> {
+        // Users may save what they want; what a program saved may be disabled.
+        let is_scanned = match facts.source {
+            Provenance::Imported | Provenance::Catalog => true,
+            Provenance::Authored => !facts.enabled,
+            Provenance::Integration => false,
+        };
+        if !is_scanned {
+            return None;
+        }
+        let key = &kept.file.key;
+        let digest = facts.digest.as_deref().unwrap_or_default();
+        let version = format!("{} {digest}", kept.file.version);
+        let verdicts = || self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, verdict)) = verdicts().get(key)
+            && *known == version
+        {
+            return Some(*verdict);
+        }
+        if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            return None;
+        }
+        let resources = self.skill_writer.resources(key).await.ok()?;
+        let text = Arc::clone(&kept.file.text);
+        let scanning =
+            tokio::task::spawn_blocking(move || skill_scan::scan(&text, &resources).verdict);
+        let verdict = scanning.await.ok()?;
+        let mut known = verdicts();
+        if known.len() >= MAX_CACHED_SKILLS {
+            known.clear();
+        }
+        known.insert(key.clone(), (version, verdict));
+        Some(verdict)
     }
 
     /// Fails unless the caller may change a skill: their own, or any for an administrator.

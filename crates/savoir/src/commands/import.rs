@@ -98,7 +98,7 @@ async fn import_and_print(
     if args.json {
         let item = Item::new(&imported.file, &imported.facts, paths)
             .with_notes(notes)
-            .with_verdict(report.verdict);
+            .with_verdict(Some(report.verdict));
         let item = serde_json::to_value(item).map_err(CommandError::input)?;
         output::json(&item)?;
     } else {

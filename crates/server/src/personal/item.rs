@@ -46,8 +46,8 @@ pub struct Item {
     /// What the import repaired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// `review` or `block`, if the scan of an import found something: the skill is disabled until
-    /// a user has reviewed it.
+    /// `review` or `block`, if the scan of a skill that came from elsewhere, or that is disabled, found
+    /// something.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'static str>,
 }
@@ -89,10 +89,11 @@ impl Item {
         Self { notes, ..self }
     }
 
-    /// Adds the verdict of the scan of an import.
+    /// Adds the verdict of the scan, if it is known.
     #[must_use]
-    pub fn with_verdict(self, verdict: Verdict) -> Self {
-        Self { verdict: (verdict != Verdict::Allow).then(|| verdict.as_str()), ..self }
+    pub fn with_verdict(self, verdict: Option<Verdict>) -> Self {
+        let verdict = verdict.filter(|verdict| *verdict != Verdict::Allow);
+        Self { verdict: verdict.map(Verdict::as_str), ..self }
     }
 }
 

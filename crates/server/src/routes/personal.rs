@@ -1,6 +1,6 @@
 //! Routes for the skills of users: import, export, enable, disable and pin.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::{
     Json as JsonResponse,
@@ -27,6 +27,7 @@ use crate::{
     auth::{Authenticated, Json, Raw},
     body::{self, Members, Shape},
     error::{ApiError, ApiResult},
+    insight,
     limits::BODY_TIMEOUT_SECONDS,
     params::{OwnerQuery, Path},
     personal::{
@@ -45,6 +46,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(export))
         .routes(routes!(change))
 }
+
+/// How long a list may scan skills whose verdict is unknown. Later lists scan the others.
+const MAX_SCAN_TIME: Duration = Duration::from_millis(300);
 
 /// Skills with their state for agents.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,9 +72,11 @@ async fn list(
     let kept = app.skills.list_for_agents(&authenticated.caller).await?;
     let noted = app.database.skill_facts().all().await?;
     let mut skills = Vec::with_capacity(kept.len());
+    let deadline = Instant::now() + MAX_SCAN_TIME;
     for kept in kept {
         let facts = kept.facts(noted.get(&kept.file.key));
-        skills.push(item(&app, &kept, &facts).await?);
+        let verdict = app.skills.verdict(&kept, &facts, Some(deadline)).await;
+        skills.push(item(&app, &kept, &facts).await?.with_verdict(verdict));
     }
     Ok(JsonResponse(ItemList { total: skills.len(), skills }))
 }
@@ -110,7 +116,7 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     let package = tokio::task::spawn_blocking(read).await;
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
-    let notes = package.notes.clone();
+    let mut notes = package.notes.clone();
     let by = ImportSource::of(&caller);
     let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
     let (settled, report) = settled.map_err(|error| store_error(&error))?;
@@ -119,8 +125,20 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     tracing::info!(skill, by = user, %verdict, "a skill was imported");
     let status = if settled.is_new { StatusCode::CREATED } else { StatusCode::OK };
     let paths = app.skills.skill_writer().paths(&settled.file.key).await?;
-    let item =
-        Item::new(&settled.file, &settled.facts, paths).with_notes(notes).with_verdict(verdict);
+    if let Ok(kept) = app.skills.parse_stored(settled.file.clone()) {
+        let undeclared = insight::undeclared_inputs(&kept, &settled.facts);
+        if !undeclared.is_empty() {
+            let names = undeclared.iter().map(|name| format!("{{{{{name}}}}}"));
+            let names = names.collect::<Vec<_>>().join(", ");
+            notes.push(format!(
+                "The instructions use {names}, but SKILL.md declares no such input: a run asks for \
+                 it as an optional text"
+            ));
+        }
+    }
+    let item = Item::new(&settled.file, &settled.facts, paths)
+        .with_notes(notes)
+        .with_verdict(Some(verdict));
     Ok((status, JsonResponse(item)).into_response())
 }
 
@@ -275,7 +293,8 @@ async fn change(
     });
     let facts = facts.await.map_err(|error: StoreSkillError| store_error(&error))?;
     let facts = facts.ok_or_else(for_a_person)?;
-    item(&app, &kept, &facts).await.map(JsonResponse)
+    let verdict = app.skills.verdict(&kept, &facts, None).await;
+    Ok(JsonResponse(item(&app, &kept, &facts).await?.with_verdict(verdict)))
 }
 
 /// The error for an API token that enables a skill: only a user can confirm a review.

@@ -1,8 +1,11 @@
 //! Routes with which administrators add model providers and their API keys. Keys are never
 //! returned.
 
+use std::{sync::Arc, time::Duration};
+
 use axum::{Json as JsonResponse, extract::State, http::StatusCode};
-use savoir_model::ModelError;
+use futures::StreamExt as _;
+use savoir_model::{ChatRequest, Chunk, LanguageModel, Message, ModelError};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -16,6 +19,12 @@ use crate::{
     params::Path,
     providers::{self, AddedProvider, AddedProviders, CHOICES, ProviderChoice},
 };
+
+/// How long a model may take for the beginning of its answer in a test. A local model may have to be
+/// loaded first.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum tokens of the answer in a test.
+const TEST_TOKENS: u32 = 64;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, remove)).routes(routes!(test))
@@ -80,6 +89,10 @@ struct TestResult {
     /// The model that would be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// The number of models that the provider lists.
+    models: usize,
+    /// Whether the model answered a question. Without a chosen model, none is asked.
+    answered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,6 +200,8 @@ async fn remove(
 }
 
 /// Ask a provider for its models, without storing anything.
+///
+/// If a model is chosen, or there is only one, it gets a short question, too.
 #[utoipa::path(
     post, path = "/admin/providers/{id}/test", tag = "admin", operation_id = "test_provider",
     security(("bearer" = [])), params(("id" = String, Path)), request_body = ProviderBody,
@@ -208,15 +223,53 @@ async fn test(
     let settings = entered.settings(choice)?;
     let client = settings.client().map_err(|error| invalid(&error))?;
     let answer = match client.models().await {
-        Ok(offered) => judge(&offered, entered.model),
-        Err(error) => TestResult {
-            ok: false,
-            model: None,
-            error: Some(error.to_string()),
-            hint: error.help().or_else(|| Some("check the key and the address".to_owned())),
-        },
+        Ok(offered) => {
+            let is_chosen = entered.model.is_some() || offered.len() == 1;
+            let found = judge(&offered, entered.model);
+            match found.model.clone().filter(|_| found.ok && is_chosen) {
+                Some(model) => match ask(client, model).await {
+                    Ok(()) => TestResult { answered: true, ..found },
+                    Err(error) => failed(&error, offered.len()),
+                },
+                None => found,
+            }
+        }
+        Err(error) => failed(&error, 0),
     };
     Ok(JsonResponse(answer))
+}
+
+fn failed(error: &ModelError, models: usize) -> TestResult {
+    TestResult {
+        ok: false,
+        model: None,
+        models,
+        answered: false,
+        error: Some(error.to_string()),
+        hint: error.help().or_else(|| Some("check the key and the address".to_owned())),
+    }
+}
+
+/// Asks a model a short question and waits for the beginning of its answer.
+async fn ask(client: Arc<dyn LanguageModel>, model: String) -> Result<(), ModelError> {
+    let request = ChatRequest {
+        model: model.clone(),
+        messages: vec![Message::User("Answer with the word yes.".to_owned())],
+        temperature: None,
+        max_tokens: Some(TEST_TOKENS),
+        tools: Vec::new(),
+    };
+    let mut answer = client.answer(request);
+    let beginning = async {
+        while let Some(chunk) = answer.next().await {
+            if matches!(chunk?, Chunk::Text(_) | Chunk::End(_)) {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let late = |_| ModelError::TimedOut { provider: model, seconds: TEST_TIMEOUT.as_secs() };
+    tokio::time::timeout(TEST_TIMEOUT, beginning).await.map_err(late)?
 }
 
 /// Checks whether a provider offers the wanted model, or any model if none is wanted.
@@ -232,6 +285,8 @@ fn judge(offered: &[String], wanted: Option<String>) -> TestResult {
             return TestResult {
                 ok: false,
                 model: None,
+                models: offered.len(),
+                answered: false,
                 error: Some(format!("the server answers, but has no model `{wanted}`")),
                 hint: Some(hint),
             };
@@ -241,9 +296,9 @@ fn judge(offered: &[String], wanted: Option<String>) -> TestResult {
     if model.is_none() {
         let error = Some("the server answers, but has no model".to_owned());
         let hint = Some("install or enable one there, or enter its name".to_owned());
-        return TestResult { ok: false, model, error, hint };
+        return TestResult { ok: false, model, models: 0, answered: false, error, hint };
     }
-    TestResult { ok: true, model, error: None, hint: None }
+    TestResult { ok: true, model, models: offered.len(), answered: false, error: None, hint: None }
 }
 
 /// The first few names of a list.

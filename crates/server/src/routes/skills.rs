@@ -67,7 +67,8 @@ impl Shape for NewContent {
 /// The inputs of a skill.
 #[derive(Debug, Deserialize, ToSchema)]
 struct RunInputs {
-    /// The values of the inputs, by name. Undeclared names are ignored.
+    /// The values of the inputs and of undeclared placeholders, by name. A skill without any takes
+    /// `request`: what it should work on. Other names are ignored.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     inputs: Map<String, Value>,
     /// Whether the run continues when the client disconnects.

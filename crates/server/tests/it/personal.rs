@@ -625,6 +625,8 @@ async fn harmful_import_is_disabled_until_reviewed() {
             let verdict = made.json()["verdict"].clone();
             assert!(verdict == "review" || verdict == "block", "{verdict}");
 
+            let listed = ann.get("/api/v1/personal-skills").await.json();
+            assert_eq!(listed["skills"][0]["verdict"], verdict, "lists mark it");
             let seen = ann.get("/api/v1/skills/setup-helper/insight").await.json();
             assert_eq!(seen["verdict"], verdict);
             let finding = &seen["findings"][0];
@@ -657,6 +659,13 @@ async fn harmful_import_is_disabled_until_reviewed() {
             assert_eq!((&fine["enabled"], fine.get("verdict")), (&json!(true), None));
             let seen = ann.get("/api/v1/skills/weekly-report/insight").await.json();
             assert_eq!((&seen["verdict"], &seen["findings"]), (&json!("allow"), &json!([])));
+            assert_eq!(seen["undeclared_inputs"], json!([]));
+
+            let open = "---\nname: letter\ndescription: d\n---\nWrite to {{who}}.\n";
+            let open = markdown(&ann, open).await.json();
+            assert!(open["notes"][0].as_str().unwrap().contains("{{who}}"), "{open}");
+            let seen = ann.get("/api/v1/skills/letter/insight").await.json();
+            assert_eq!(seen["undeclared_inputs"], json!(["who"]));
         },
     )
     .await;

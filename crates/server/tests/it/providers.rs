@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use axum::{Json, Router, http::HeaderMap, routing::get};
+use axum::{
+    Json, Router,
+    http::HeaderMap,
+    routing::{get, post},
+};
 use savoir_model::Models;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -24,7 +28,18 @@ async fn model_server() -> String {
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(axum::serve(listener, Router::new().route("/v1/models", models)).into_future());
+    let answer = post(|Json(body): Json<Value>| async move {
+        let broken = body["model"] == "large-1";
+        let status =
+            if broken { axum::http::StatusCode::BAD_REQUEST } else { axum::http::StatusCode::OK };
+        let events = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\n\
+                      data: [DONE]\n\n";
+        let text =
+            if broken { "{\"error\": {\"message\": \"it is not for chats\"}}" } else { events };
+        (status, [(axum::http::header::CONTENT_TYPE, "text/event-stream")], text)
+    });
+    let router = Router::new().route("/v1/models", models).route("/v1/chat/completions", answer);
+    tokio::spawn(axum::serve(listener, router).into_future());
     format!("http://{address}/v1")
 }
 
@@ -59,8 +74,13 @@ async fn a_provider_is_tested_added_and_removed() {
         let (admin, path) = (&admin, format!("{path}/test"));
         async move { admin.post(&path, &body).await.json() }
     };
-    assert_eq!(test(KEY, "").await, json!({"ok": true, "model": "small-1"}));
-    assert_eq!(test(KEY, "large-1").await["model"], "large-1");
+    let listed = json!({"ok": true, "model": "small-1", "models": 2, "answered": false});
+    assert_eq!(test(KEY, "").await, listed, "without a chosen model, none is asked");
+    let answered = json!({"ok": true, "model": "small-1", "models": 2, "answered": true});
+    assert_eq!(test(KEY, "small-1").await, answered);
+    let failed = test(KEY, "large-1").await;
+    assert_eq!(failed["ok"], false);
+    assert!(failed["error"].as_str().unwrap().contains("it is not for chats"), "{failed}");
     assert_eq!(test(KEY, "larg-1").await["hint"], "did you mean `large-1`?");
     assert_eq!(test("wrong", "").await["ok"], false);
     assert_eq!(models(&admin).await, [""; 0], "a test stores nothing");
@@ -76,7 +96,7 @@ async fn a_provider_is_tested_added_and_removed() {
     assert_eq!(admin.put(&path, &named).await.status, 200);
     assert_eq!(admin.put(&path, &json!({"model": "small-1"})).await.json()["base_url"], url);
     let tested = admin.post(&format!("{path}/test"), &json!({})).await.json();
-    assert_eq!(tested, json!({"ok": true, "model": "small-1"}), "what is stored is tested");
+    assert_eq!(tested, answered, "what is stored is tested");
     let moved = json!({"base_url": "http://127.0.0.1:9/v1"});
     refuses(&admin.put(&path, &moved).await, 400, "OpenAI needs a key");
 

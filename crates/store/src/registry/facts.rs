@@ -2,9 +2,13 @@
 
 use std::fmt;
 
-use savoir_skill::permission::{Tier, effective};
+use savoir_skill::{
+    allowed_tools::split,
+    permission::{Tier, effective},
+};
 use semver::Version;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{OwnerScope, PackageName, RegistryError, index::why_blocked};
 use crate::{StoreError, Timestamp, sql::damaged};
@@ -57,6 +61,21 @@ pub struct FileFact {
 }
 
 impl VersionFacts {
+    /// Maximum number of tools of the agent in a line of the index.
+    const MAX_ALLOWED_TOOLS: usize = 100;
+
+    /// The tools of the agent that the skill may use without asking, as its frontmatter lists them.
+    pub(super) fn allowed_tools(&self) -> Vec<String> {
+        let tools: Vec<String> = match self.manifest.get("allowed-tools") {
+            Some(Value::String(text)) => split(text).iter().map(ToString::to_string).collect(),
+            Some(Value::Array(list)) => {
+                list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        tools.into_iter().take(Self::MAX_ALLOWED_TOOLS).collect()
+    }
+
     /// Returns the facts as stored JSON; fails if they are too large for an index.
     pub(super) fn to_text(&self) -> Result<String, RegistryError> {
         let invalid = |what, message: String| Err(RegistryError::Invalid { what, message });

@@ -41,6 +41,8 @@ pub(super) struct VersionEntry {
     pub(super) permissions: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) allowed_tools: Vec<String>,
     pub(super) published_at: String,
 }
 
@@ -73,6 +75,9 @@ pub struct IndexLine {
     /// The tools of the skill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// The tools of the agent that it may use without asking, as `allowed-tools` lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
     /// The time of publication, RFC 3339.
     pub published_at: String,
     /// The effective tier: the attested one, but at most the claimed one.
@@ -188,6 +193,7 @@ impl LiveVersion {
             dependencies: entry.dependencies,
             permissions: entry.permissions,
             tools: entry.tools,
+            allowed_tools: entry.allowed_tools,
             published_at: entry.published_at,
             tier: tier.as_str().to_owned(),
             claimed: self.claimed.map(|tier| tier.as_str().to_owned()),
@@ -436,6 +442,7 @@ mod tests {
                 dependencies: vec!["a@>=1".to_owned()],
                 permissions: Vec::new(),
                 tools: Vec::new(),
+                allowed_tools: Vec::new(),
                 published_at: Timestamp::from_micros(0).to_string(),
             },
             claimed: Some(Tier::Community),

@@ -281,6 +281,7 @@ impl RegistryTransaction {
             dependencies: new.facts.needs.clone(),
             permissions: new.facts.permissions.clone(),
             tools: new.facts.tools.clone(),
+            allowed_tools: new.facts.allowed_tools(),
             published_at: published_at.to_string(),
         };
         let added = sql("INSERT INTO versions (package, sort_key, version, claimed, attested,

@@ -13,7 +13,7 @@ use utoipa::{
     },
 };
 
-use super::error::Problem;
+use super::{error::Problem, skills::DescribedVersion};
 
 /// A skill, or a version of one.
 #[derive(Debug, Serialize, ToSchema)]
@@ -21,7 +21,7 @@ use super::error::Problem;
 #[expect(dead_code, reason = "describes an answer for the OpenAPI document")]
 pub(super) enum PackageOrVersion {
     Package(Box<wire::PackageDetail>),
-    Version(Box<wire::VersionDetail>),
+    Version(Box<DescribedVersion>),
 }
 
 /// The archive alone.

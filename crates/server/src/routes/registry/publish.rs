@@ -15,7 +15,7 @@ use savoir_package::{
 };
 use savoir_registry::{PublishPermit, collect_version_facts, vetting::VettingReport};
 use savoir_scan::Verdict;
-use savoir_skill::{Source, digest::sha256_hex, read};
+use savoir_skill::digest::sha256_hex;
 use savoir_store::registry::{
     Actor, NewSignature, NewVersion, OwnerScope, PackageName, RegistryError, RegistryKey,
     ScanResult, ScanVerdict, Signer, VersionFacts,
@@ -32,12 +32,11 @@ use super::{
     error::{RegistryApiError, RegistryResult},
     extract::{Query, RegistryCaller, registry},
     form::Form,
-    render, wait_until_visible,
+    render,
+    skills::permissions_of,
+    wait_until_visible,
 };
-use crate::{
-    app::App,
-    insight::{PermissionView, permissions},
-};
+use crate::{app::App, insight::PermissionView};
 
 /// Maximum bytes of a changelog.
 const MAX_CHANGELOG_BYTES: usize = 64 * 1024;
@@ -229,8 +228,6 @@ impl PublishRequest {
     ) -> RegistryResult<PublishReport> {
         let PackageScan { result, refused } = self.scan_package(app, permit, &version).await?;
         let text = String::from_utf8_lossy(&self.submission.skill_md).into_owned();
-        let reading =
-            tokio::task::spawn_blocking(move || permissions(&read(Source::new(text), None).skill));
         Ok(PublishReport {
             name: self.submission.name.to_string(),
             version: version.to_string(),
@@ -240,7 +237,7 @@ impl PublishRequest {
             size: self.bytes.len() as u64,
             sha256: self.sha256.clone(),
             integrity: self.submission.integrity.clone(),
-            permissions: reading.await.map_err(|error| RegistryApiError::failed(&error))?,
+            permissions: permissions_of(text).await?,
             audit: render::audit(&result, savoir_store::Timestamp::now()),
             accepted: refused.is_none(),
         })

@@ -7,10 +7,12 @@ use axum::{
 };
 use savoir_package::registry::wire;
 use savoir_registry::{CachePolicy, CacheableResponse};
+use savoir_skill::{Source, read};
 use savoir_store::registry::{
     Cursor, Filter, Namespace, Order, Package, PackageName, PackageVersion, Yanked,
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -19,7 +21,10 @@ use super::{
     extract::{PathParams, Query, ReadAccess, parse_package, parse_version, registry},
     render, respond_and_cache,
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    insight::{PermissionView, permissions},
+};
 
 /// Default number of skills in a page.
 const DEFAULT_PAGE_SIZE: u64 = 20;
@@ -255,7 +260,7 @@ async fn get_skill_or_version(
         ("version" = String, Path, description = "The version"),
     ),
     responses(
-        (status = 200, body = wire::VersionDetail), docs::Invalid, docs::Unauthorized,
+        (status = 200, body = DescribedVersion), docs::Invalid, docs::Unauthorized,
         docs::Missing, docs::Unavailable
     )
 )]
@@ -368,12 +373,34 @@ async fn show_version(
             Some(_) => None,
             None => skill_md(app, &known).await?,
         };
+        let permissions = match text.clone() {
+            Some(text) => Some(permissions_of(text).await?),
+            None => None,
+        };
         let mut shown = render::version_detail(&known, text, &signatures)?;
         if shown.deprecated.is_none() {
             let package = registry(app).summaries(std::slice::from_ref(name)).await?.pop();
             shown.deprecated = package.and_then(|package| package.deprecated);
         }
-        json(&shown)
+        json(&DescribedVersion { version: shown, permissions })
     })
     .await
+}
+
+/// A version with what it may do, as the report before publishing says it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RegistryDescribedVersion)]
+pub(super) struct DescribedVersion {
+    #[serde(flatten)]
+    version: wire::VersionDetail,
+    /// What the skill may do, in plain language. Missing if the version is blocked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permissions: Option<Vec<PermissionView>>,
+}
+
+/// Describes what the skill with this text may do.
+pub(super) async fn permissions_of(text: String) -> RegistryResult<Vec<PermissionView>> {
+    let reading =
+        tokio::task::spawn_blocking(move || permissions(&read(Source::new(text), None).skill));
+    reading.await.map_err(|error| RegistryApiError::failed(&error))
 }

@@ -312,6 +312,7 @@ fn entry(record: &VersionRecord) -> VersionEntry {
         dependencies: record.facts.needs.clone(),
         permissions: record.facts.permissions.clone(),
         tools: record.facts.tools.clone(),
+        allowed_tools: record.facts.allowed_tools(),
         published_at: Timestamp::from_micros(record.published_at).to_string(),
     }
 }
