@@ -9,7 +9,7 @@ export interface AdminAnswers {
   find: (method: string, path: string) => Answer | undefined
   /** Requests that change something. */
   sent: { method: string; path: string; body: unknown }[]
-  testResult: { ok: boolean; model?: string; error?: string; hint?: string }
+  testResult: { ok: boolean; model?: string; models?: number; answered?: boolean; error?: string; hint?: string }
 }
 
 const GIB = 2 ** 30
@@ -78,7 +78,7 @@ export function adminAnswers(): AdminAnswers {
     { id: 'ollama', label: 'Ollama', needs_key: false, has_key: false, base_url: 'http://127.0.0.1:11434', models: [], from: 'settings' as string | null },
   ]
   const prices = MODELS.slice(0, 4).map(([model, input, output]) => ({ model, input_usd_per_million: input, output_usd_per_million: output, from: 'built-in' }))
-  const answers: AdminAnswers = { find: () => undefined, sent: [], testResult: { ok: true, model: 'claude-sonnet' } }
+  const answers: AdminAnswers = { find: () => undefined, sent: [], testResult: { ok: true, model: 'claude-sonnet', models: 2, answered: true } }
   const json = (handle: (body: Record<string, unknown>, query: URLSearchParams) => unknown, status = 200): Answer => ({
     status, type: 'application/json', handle: (body, query) => JSON.stringify(handle(body, query)),
   })

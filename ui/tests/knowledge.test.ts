@@ -76,7 +76,7 @@ describe('knowledge', () => {
     await broken.getByText(/This is not UTF-8/).waitFor()
     await broken.getByText('Failed').waitFor()
     await documents.getByRole('listitem').filter({ hasText: 'shipping.md' }).getByText('Ready').waitFor()
-    await page.getByText('1 document could not be read.').waitFor()
+    await page.getByText('1 document in this knowledge base could not be read.').waitFor()
     await picture(page, 'knowledge-uploads')
     await checkAccessible(page, 'uploads')
 

@@ -57,6 +57,28 @@ describe('login and shell', () => {
     await context.close()
   })
 
+  test('search_finds_pages_settings_and_documents_of_all_kinds', async () => {
+    await app.call('POST', '/api/v1/knowledge', { name: 'Travel handbook' })
+    const { page, context, problems } = await openLoggedIn(app, '/design')
+    await page.keyboard.press('Control+k')
+    const field = page.getByRole('combobox', { name: 'Search' })
+    const hits = page.getByRole('listbox').getByRole('option')
+    await hits.filter({ hasText: 'Skills' }).first().waitFor()
+    assert.equal(await hits.filter({ hasText: 'This machine' }).count(), 0, 'a server has no page about this machine')
+    const icon = await page.getByRole('dialog').locator('.search svg').boundingBox()
+    const box = await field.boundingBox()
+    assert.ok(icon && box && icon.y > box.y && icon.y + icon.height < box.y + box.height, 'the icon is inside of the field')
+    const first = await hits.first().boundingBox()
+    assert.ok(first && box && first.y - (box.y + box.height) < 40, 'the results follow the field')
+    await field.fill('travel')
+    await hits.filter({ hasText: 'Travel handbook' }).waitFor()
+    await field.fill('price')
+    await hits.filter({ hasText: 'Models and keys' }).click()
+    await page.waitForURL(`${app.url}/admin/models`)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
   test('phone_has_a_drawer', async () => {
     const { page, context, problems } = await openLoggedIn(app, '/design', { width: 360, height: 740, touch: true })
     await checkFits(page, 'design on a phone')

@@ -347,7 +347,7 @@ describe('forms', () => {
   test('all_kinds_have_a_form_that_writes_their_settings', async () => {
     const kinds = ['start', 'llm', 'skill', 'knowledge', 'condition', 'http', 'code', 'end']
     const id = await make('All kinds', { nodes: kinds.map((type) => ({ id: type, type, data: {} })), edges: [['start', 'llm'], ['llm', 'skill'], ['skill', 'knowledge'], ['knowledge', 'http'], ['http', 'code'], ['code', 'end']].map(([source, target]) => ({ source, target })) })
-    const { page, context, problems } = await edit(id)
+    const { page, context, problems } = await edit(id, { width: 2600 })
     const form = panel(page)
     const choose = async (one: string): Promise<void> => {
       await step(page, one).click()

@@ -2,10 +2,14 @@
 export interface Question {
   title: string
   text?: string
+  /** Further lines, such as what a scan found. */
+  list?: string[]
   action: string
   danger?: boolean
   /** The text that the user must type to confirm an action that cannot be undone. */
   type?: string
+  /** The label of the field for that text. */
+  typeLabel?: string
 }
 
 class Confirmation {

@@ -7,13 +7,16 @@ export class ApiError extends Error {
   readonly hint: string
   /** The field of a form that the error is about. */
   readonly field: string | undefined
+  /** Seconds after which a limit of the server is over. */
+  readonly wait: number | undefined
 
-  constructor(status: number, message: string, options: { code?: string; hint?: string; field?: string } = {}) {
+  constructor(status: number, message: string, options: { code?: string; hint?: string; field?: string; wait?: number } = {}) {
     super(message)
     this.name = 'ApiError'
     this.status = status
     this.code = options.code ?? String(status)
-    this.hint = options.hint || hintFor(status)
+    this.wait = options.wait
+    this.hint = options.hint || (status === 429 && options.wait ? common.hints.rateIn(options.wait) : hintFor(status))
     this.field = options.field
   }
 }
@@ -149,7 +152,10 @@ export function upload<T>(to: string, form: FormData, onProgress: (part: number)
 }
 
 export async function toError(answer: Response): Promise<ApiError> {
-  return fromBody(answer.status, parse(await answer.text().catch(() => '')), answer.statusText)
+  const error = fromBody(answer.status, parse(await answer.text().catch(() => '')), answer.statusText)
+  const wait = Math.ceil(Number(answer.headers.get('retry-after')))
+  if (answer.status !== 429 || !(wait > 0)) return error
+  return new ApiError(429, error.message, { code: error.code, field: error.field, wait })
 }
 
 function parse(text: string): unknown {

@@ -123,7 +123,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ask a provider for its models, without storing anything. */
+        /**
+         * Ask a provider for its models, without storing anything.
+         * @description If a model is chosen, or there is only one, it gets a short question, too.
+         */
         post: operations["admin_test_provider"];
         delete?: never;
         options?: never;
@@ -3287,6 +3290,11 @@ export interface components {
             files: components["schemas"]["SkillFileItem"][];
             provenance: components["schemas"]["ProvenanceView"];
             history: components["schemas"]["SkillHistoryItem"][];
+            /**
+             * @description Placeholders `{{name}}` in the instructions that the author did not declare as inputs. A run
+             *     fills them in like optional inputs.
+             */
+            undeclared_inputs: string[];
             /** @description What the scan recommends: `allow`, `review` or `block` */
             verdict: string;
             /** @description What the scan found, the most severe first. */
@@ -3330,8 +3338,8 @@ export interface components {
             /** @description What the import repaired. */
             notes?: string[];
             /**
-             * @description `review` or `block`, if the scan of an import found something: the skill is disabled until
-             *     a user has reviewed it.
+             * @description `review` or `block`, if the scan of a skill that came from elsewhere, or that is disabled, found
+             *     something.
              */
             verdict?: string | null;
         };
@@ -3594,7 +3602,7 @@ export interface components {
             index: number;
         };
         /** @description A skill, or a version of one. */
-        PackageOrVersion: components["schemas"]["RegistryPackageDetail"] | components["schemas"]["RegistryVersionDetail"];
+        PackageOrVersion: components["schemas"]["RegistryPackageDetail"] | components["schemas"]["RegistryDescribedVersion"];
         /** @description A parameter of a tool. */
         ParameterView: {
             name: string;
@@ -3671,6 +3679,10 @@ export interface components {
             ok: boolean;
             /** @description The model that would be used. */
             model?: string | null;
+            /** @description The number of models that the provider lists. */
+            models: number;
+            /** @description Whether the model answered a question. Without a chosen model, none is asked. */
+            answered: boolean;
             error?: string | null;
             hint?: string | null;
         };
@@ -3793,6 +3805,11 @@ export interface components {
         RegistryDeprecate: {
             /** @description The message for users; it cannot be removed. */
             message?: string | null;
+        };
+        /** @description A version with what it may do, as the report before publishing says it. */
+        RegistryDescribedVersion: components["schemas"]["RegistryVersionDetail"] & {
+            /** @description What the skill may do, in plain language. Missing if the version is blocked. */
+            permissions?: components["schemas"]["PermissionView"][] | null;
         };
         /** @description A file of a version. */
         RegistryFileDigest: {
@@ -4185,7 +4202,10 @@ export interface components {
         };
         /** @description The inputs of a skill. */
         RunInputs: {
-            /** @description The values of the inputs, by name. Undeclared names are ignored. */
+            /**
+             * @description The values of the inputs and of undeclared placeholders, by name. A skill without any takes
+             *     `request`: what it should work on. Other names are ignored.
+             */
             inputs?: {
                 [key: string]: string;
             } | null;
@@ -14887,7 +14907,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RegistryVersionDetail"];
+                    "application/json": components["schemas"]["RegistryDescribedVersion"];
                 };
             };
             /** @description The request is invalid. */

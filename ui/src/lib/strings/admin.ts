@@ -1,3 +1,5 @@
+import { count } from '../format'
+
 /** Texts of Administration. */
 export const admin = {
   title: 'Administration',
@@ -45,7 +47,7 @@ export const admin = {
     server: 'Server',
     facts: {
       version: 'Version', started: 'Started', url: 'Public URL', address: 'Listens on', database: 'Database', storage: 'Storage',
-      registration: 'Registration', streams: 'Open streams', indexed: 'Skills in the search index',
+      registration: 'Registration', streams: 'Open streams', indexed: 'Skills in the registry search',
     },
     kinds: { sqlite: 'SQLite', postgres: 'PostgreSQL', files: 'Files', s3: 'S3 bucket' } as Record<string, string>,
     times: 'Response times',
@@ -86,6 +88,7 @@ export const admin = {
     email: 'Email address',
     role: 'Role',
     password: 'Password',
+    copyNow: 'Copy the password before you go on: it is not shown again.',
     passwordHint: 'At least 6 characters. Give it to the person; they can change it on their account page.',
     generate: 'Generate',
     create: 'Create account',
@@ -140,8 +143,14 @@ export const admin = {
     newKeyHint: 'Stored on the server, never shown again.',
     base: 'Address',
     model: 'Default model',
+    firstModel: 'The first one of the provider',
     test: 'Test the connection',
-    works: (model: string) => `The connection works: ${model}.`,
+    tested: ({ model, models, answered }: { model?: string; models?: number; answered?: boolean }, label: string) =>
+      answered ? `${model ?? label} answered a test question.`
+      : models === undefined ? `${label} can be reached.`
+      : `${label} can be reached; ${count(models, 'model')} found. No question was asked: enter a default model to test that one.`,
+    inUse: 'In use',
+    notSetUp: 'Not set up',
     saved: (label: string) => `Saved ${label}.`,
     list: 'Models',
     columns: { model: 'Model', provider: 'Provider', state: 'State', input: 'Input, $ per million tokens', output: 'Output, $ per million tokens' },
@@ -150,6 +159,7 @@ export const admin = {
     disabled: 'Not available',
     embedding: 'Embedding model',
     embeddingText: 'Knowledge bases find passages with it.',
+    embeddingChange: 'It is set where the server starts: with SAVOIR_EMBEDDING_MODEL, or in the section [embedding] of its settings file.',
     noEmbedding: 'None: knowledge bases search by words (BM25).',
     empty: 'No model yet',
     emptyText: 'Prompts, chat and workflows ask a model. Tools, the registry and search work without one.',
@@ -221,6 +231,7 @@ export const admin = {
   },
 
   log: {
+    facts: { at: 'Time', level: 'Level', target: 'Part' },
     level: 'Lowest level',
     levels: { error: 'Errors', warn: 'Warnings', info: 'Information', debug: 'Details' } as Record<string, string>,
     search: 'Find in the log',

@@ -59,7 +59,7 @@ export const registry = {
   },
   domains: {
     network: 'network', filesystem: 'files', shell: 'programs', env: 'environment variables', database: 'databases',
-    desktop: 'screen and keyboard', mcp: 'MCP servers', none: 'asks for nothing',
+    desktop: 'screen and keyboard', mcp: 'MCP servers', agent: 'tools of the agent', none: 'asks for nothing',
   } as Record<string, string>,
   skill: {
     back: 'Registry',
@@ -117,6 +117,15 @@ export const registry = {
   },
   install: {
     title: 'Install',
+    add: 'Add to my skills',
+    addText: 'Imports this version into your skills on this server. It is scanned first; if the scan finds something, it stays disabled until you have read the findings.',
+    adding: 'Adding',
+    added: (name: string) => `Added as ${name}.`,
+    openAdded: 'Open it',
+    replaceTitle: (name: string) => `Replace your skill “${name}”?`,
+    replaceText: 'You have a skill with this name. Its text and files are replaced.',
+    replace: 'Replace',
+    others: 'Other ways',
     label: 'Way to install',
     ways: { savoir: 'savoir', npx: 'npx', mcp: 'MCP', zip: 'zip' },
     savoir: 'Installs for every agent on this machine and pins the version in savoir.lock.',
@@ -129,7 +138,7 @@ export const registry = {
   },
   safety: {
     permissions: 'Permissions',
-    permissionsText: 'What its tools may do when they run. The sandbox enforces it.',
+    permissionsText: 'What it may do when it is used. The sandbox enforces the permissions of its own tools; the agent decides about the tools of the agent.',
     none: 'It asks for no permissions.',
     tools: 'Tools',
     secrets: (name: string) => `may read the secret in ${name}`,
@@ -410,7 +419,7 @@ export const registry = {
     uploading: 'Upload',
     vetting: 'The registry checks, scans and tries the skill in a sandbox.',
     done: (what: string) => `${what} is published`,
-    doneText: (tier: string) => `Its tier is ${tier}. A search finds it now.`,
+    doneText: (tier: string) => `A search finds it now. The registry lists it as ${tier}.`,
     open: 'Open its page',
     another: 'Publish another',
     sign: 'Sign it, so that people can see who made it:',

@@ -1,3 +1,5 @@
+import type { IconName } from '../icons'
+
 /** Texts of the frame, the login and the first visit. */
 export const shell = {
   skip: 'Skip to content',
@@ -20,10 +22,26 @@ export const shell = {
   search: {
     open: 'Search',
     title: 'Go to',
-    placeholder: 'Find a skill, a page or a setting',
-    empty: 'Nothing found.',
-    skills: 'Skills',
-    pages: 'Pages',
+    placeholder: 'Find a skill, a document base, a workflow, a chat or a page',
+    empty: 'Nothing found. The search looks at names and descriptions, not into documents or messages.',
+    kinds: { knowledge: 'Knowledge base', workflow: 'Workflow', chat: 'Chat' },
+    /** Pages that the sidebar does not list. */
+    more: [
+      { label: 'Write a skill', note: 'Skills', href: '/skills/new', icon: 'plus', words: 'new create' },
+      { label: 'Import a skill', note: 'Skills', href: '/skills?import', icon: 'upload', words: 'upload zip' },
+      { label: 'Publish a skill', note: 'Registry', href: '/registry/publish', icon: 'upload', words: 'share upload' },
+      { label: 'Your namespaces', note: 'Registry', href: '/registry/namespaces', icon: 'folder', words: 'team members keys' },
+      { label: 'Registry tokens', note: 'Registry', href: '/registry/tokens', icon: 'key', words: 'ci' },
+      { label: 'Audit log', note: 'Registry', href: '/registry/log', icon: 'list', words: 'history' },
+      { label: 'Review queue', note: 'Registry', href: '/registry/reviews', icon: 'shield', words: 'appeals findings', admin: true },
+      { label: 'Your account', note: 'Password and API tokens', href: '/account', icon: 'user', words: 'settings profile' },
+      { label: 'Accounts', note: 'Administration', href: '/admin/accounts', icon: 'user', words: 'users people passwords roles registration', admin: true },
+      { label: 'Models and keys', note: 'Administration', href: '/admin/models', icon: 'key', words: 'settings providers openai anthropic ollama embedding prices', admin: true },
+      { label: 'Limits and features', note: 'Administration', href: '/admin/limits', icon: 'admin', words: 'settings quota rate storage', admin: true },
+      { label: 'Usage and cost', note: 'Administration', href: '/admin/usage', icon: 'runs', words: 'tokens price', admin: true },
+      { label: 'Log', note: 'Administration', href: '/admin/log', icon: 'list', words: 'errors', admin: true },
+      { label: 'Backup', note: 'Administration', href: '/admin/backup', icon: 'download', words: 'restore', admin: true },
+    ] as { label: string; note: string; href: string; icon: IconName; words: string; admin?: boolean }[],
   },
   theme: { label: 'Theme', system: 'As the system', light: 'Light', dark: 'Dark' },
   account: { label: 'Account', logout: 'Log out', password: 'Change password', admin: 'Administrator', member: 'Member', docs: 'API reference' },
@@ -74,7 +92,6 @@ export const shell = {
       keyOptional: 'Only if the server asks for one. Stored on the server, never shown again.',
       base: 'Address',
       test: 'Test the connection',
-      works: (model: string) => `The connection works: ${model}.`,
       save: 'Save and continue',
       skip: 'Continue without a model',
       ready: (count: number) => (count === 1 ? 'One model is ready.' : `${count} models are ready.`),

@@ -16,6 +16,7 @@ export const start = {
   update: (name: string) => `An update of ${name} is available`,
   updateText: (source: string) => `From ${source}. Look at the difference before you install it.`,
   stale: (name: string) => `${name} has not been used for a long time`,
+  blocked: (name: string) => `The scan blocks ${name}`,
   disabledNew: (name: string) => `${name} waits for your review`,
   disabledNewText: 'It was installed and stays disabled until you enable it.',
   skills: 'Your skills',

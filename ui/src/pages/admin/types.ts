@@ -66,6 +66,16 @@ export interface Provider {
   from?: 'environment' | 'settings' | null
 }
 
+/** The answer of a test of a provider. Older servers do not say how many models it lists. */
+export interface ProviderTest {
+  ok: boolean
+  model?: string
+  models?: number
+  answered?: boolean
+  error?: string
+  hint?: string
+}
+
 export interface Price {
   model: string
   input_usd_per_million: number | null

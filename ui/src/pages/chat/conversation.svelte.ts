@@ -25,6 +25,8 @@ export class Entry implements Answer {
   error = $state.raw<ApiError>()
   /** The run behind an answer, if the server keeps runs. */
   run = $state<string>()
+  /** The model that answered. */
+  model = $state<string>()
   /** Whether steps and sources are loaded, not only the text. */
   complete = $state(false)
   /** The connection broke and is being opened again. */
@@ -265,7 +267,7 @@ export class Conversation {
         }
         flush()
         const end = apply(answer, event)
-        if (end) return this.finish(answer, end.ok ? undefined : new ApiError(-1, end.message || text.failed, { hint: text.failedHint }))
+        if (end) return this.finish(answer, end.ok ? undefined : failure(answer, end.message))
       }
       flush()
       this.finish(answer, this.stopping ? undefined : new ApiError(0, text.failed))
@@ -287,11 +289,21 @@ export class Conversation {
       if (part.kind === 'tool' && part.call.state === 'running') part.call.state = 'stopped'
       if (part.kind === 'steps') for (const step of part.steps) if (step.state === 'running') step.state = 'stopped'
     }
+    void this.describe(answer)
     const said = answer.error?.message ?? (answer.state === 'stopped' ? text.stopped : text.answered(answer.text.slice(0, 400)))
     announcer.say(said)
     void sessions.load().then(() => {
       this.total = sessions.list?.find((item) => item.session_id === this.id)?.message_count ?? this.total
     })
+  }
+
+  /** The stored run names the model, and says why the answer failed. */
+  private async describe(answer: Entry): Promise<void> {
+    if (!answer.run) return
+    const run = await api.get<RunItem>(path`/api/v1/runs/${answer.run}`).catch(() => undefined)
+    if (!run) return
+    answer.model = run.model ?? undefined
+    if (answer.state === 'failed' && run.error) answer.error = failure(answer, run.error)
   }
 
   /** Stops the answer; the words so far are kept. */
@@ -328,14 +340,27 @@ function toEntries(messages: Message[], kb: string): Entry[] {
   })
 }
 
+/** The error of an answer. Another model does not help if the skill itself cannot be used. */
+function failure(answer: Entry, message: string): ApiError {
+  const skill = answer.parts.some((part) => part.kind === 'steps' && part.steps.some((step) => step.id.startsWith('skill:') && step.state === 'failed'))
+  return new ApiError(-1, message || text.failed, { hint: skill ? text.skillHint : text.failedHint })
+}
+
 /** Connects answers with their runs: a run starts when its question is stored. */
 function match(entries: Entry[], runs: RunItem[]): void {
   for (const [index, entry] of entries.entries()) {
-    const said = entries[index - 1]
-    if (entry.role !== 'assistant' || entry.run || said?.role !== 'user') continue
+    // A question whose answer failed without a word has no answer behind it.
+    const isUnanswered = entry.role === 'user' && entries[index + 1]?.role !== 'assistant'
+    const said = isUnanswered ? entry : entries[index - 1]
+    if ((entry.role !== 'assistant' && !isUnanswered) || entry.model || said?.role !== 'user') continue
     const at = Date.parse(said.at)
-    const found = runs.find((run) => Math.abs(Date.parse(run.started_at) - at) < 3000 && said.text.startsWith(run.name.replace(/…$/, '').slice(0, 60)))
-    entry.run = found?.id
+    const found = runs.find((run) => (entry.run ? run.id === entry.run : Math.abs(Date.parse(run.started_at) - at) < 3000 && said.text.startsWith(run.name.replace(/…$/, '').slice(0, 60))))
+    if (isUnanswered) {
+      if (found?.state === 'failed' && found.error) entry.error = new ApiError(-1, found.error)
+      continue
+    }
+    entry.run ??= found?.id
+    entry.model = found?.model ?? undefined
   }
 }
 

@@ -2,7 +2,8 @@
 import { chat } from '$lib/strings/chat'
 import type { StreamEvent } from '$lib/api/sse'
 
-export type StepState = 'running' | 'ok' | 'failed' | 'stopped'
+/** `empty`: a search that found nothing. */
+export type StepState = 'running' | 'ok' | 'failed' | 'stopped' | 'empty'
 
 export interface Step {
   id: string
@@ -16,7 +17,7 @@ export interface ToolCall {
   tool: string
   skill?: string
   arguments?: string
-  state: StepState | 'refused'
+  state: Exclude<StepState, 'empty'> | 'refused'
   message?: string
   ms?: number
 }
@@ -157,7 +158,9 @@ function describe(type: string, status: string, given: Data): Omit<Step, 'id'> {
   const name = text(given.skill_name) || text(given.workflow_name)
   if (type === 'retrieval') {
     if (state === 'failed') return { label: words.searchFailed, state, detail }
-    return { label: state === 'ok' ? words.found(Number(given.results_count ?? 0)) : words.searching, state }
+    if (state !== 'ok') return { label: words.searching, state }
+    const found = Number(given.results_count ?? 0)
+    return { label: words.found(found), state: found ? 'ok' : 'empty' }
   }
   if (type === 'skill') {
     if (state === 'failed') return { label: words.skillFailed, state, detail }
@@ -166,19 +169,26 @@ function describe(type: string, status: string, given: Data): Omit<Step, 'id'> {
   // A workflow has no event for its own end in a conversation.
   if (type === 'workflow') return { label: words.workflow(name), state: state === 'failed' ? state : 'ok', detail }
   if (type === 'node') return { label: words.node(text(given.node_id), text(given.node_type)), state, detail }
-  if (type === 'validation' || type === 'substitution' || type === 'generation') return { label: words[type], state, detail: state === 'failed' ? detail : undefined }
+  if (type === 'validation' || type === 'substitution' || type === 'generation') return { label: state === 'ok' ? words.done[type] : words[type], state, detail: state === 'failed' ? detail : undefined }
   return { label: words.other(type), state, detail }
 }
 
 function end(answer: Answer, given: Data): End {
   const ok = given.status !== 'error'
-  const left: StepState = ok ? 'ok' : 'stopped'
+  const left = ok ? 'ok' : 'stopped'
   for (const part of answer.parts) {
-    if (part.kind === 'steps') for (const step of part.steps) if (step.state === 'running') step.state = left
+    if (part.kind === 'steps') for (const step of part.steps) if (step.state === 'running') finish(step, left)
     if (part.kind === 'tool' && part.call.state === 'running') part.call.state = left
     if (part.kind === 'approval') part.approval.answer ??= 'expired'
   }
   return { ok, message: text(given.message) }
+}
+
+/** The server sends no event for the end of the last step. */
+function finish(step: Step, state: StepState): void {
+  step.state = state
+  const type = step.id.split(':')[0]
+  if (state === 'ok' && (type === 'validation' || type === 'substitution' || type === 'generation')) step.label = chat.steps.done[type]
 }
 
 function text(value: unknown): string {

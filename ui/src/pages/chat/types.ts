@@ -14,6 +14,8 @@ export interface RunItem {
   name: string
   state: string
   started_at: string
+  model?: string | null
+  error?: string | null
 }
 
 /** A random id. `crypto.randomUUID` is missing on pages without HTTPS. */

@@ -74,10 +74,10 @@ export function describeAll(permissions: string[]): Permission[] {
 
 /** The permissions of a version, from the server's response, or else from the index and the manifest. */
 export function permissionsOf(version: VersionDetail, line?: IndexLine): Permission[] {
-  if (version.permissions) return version.permissions
-  const declared = line?.permissions ?? strings(version.manifest.permissions)
+  const declared = version.permissions ?? describeAll(line?.permissions ?? strings(version.manifest.permissions))
   // A secret that is declared and required is one permission.
-  const all = new Map([...describeAll(declared), ...secrets(version.manifest)].map((entry) => [entry.permission, entry]))
+  const known = new Set(declared.map((entry) => entry.permission))
+  const all = new Map([...declared, ...secrets(version.manifest).filter((entry) => !known.has(entry.permission))].map((entry) => [entry.permission, entry]))
   return [...all.values()].toSorted((a, b) => ORDER[a.level ?? 'low'] - ORDER[b.level ?? 'low'])
 }
 

@@ -10,6 +10,8 @@ export type Filters = { q: string } & Record<Filter, string>
 
 /** The value of skills without a licence or without permissions. */
 export const NONE = '(none)'
+/** The domain of skills that may use tools of the agent without asking. */
+const AGENT_TOOLS = 'agent'
 const PAGE_SIZE = 50
 /** Pages that are read at most to find enough hits for a filter that the server does not know. */
 const MAX_PAGES = 6
@@ -60,7 +62,7 @@ async function withPermissions(items: Summary[], signal?: AbortSignal): Promise<
   try {
     for (const line of await closure(items.map((item) => item.name), signal)) {
       const newest = items.find((item) => item.name === line.name)?.latest_version
-      if (line.version === newest) permissions.set(line.name, line.permissions ?? [])
+      if (line.version === newest) permissions.set(line.name, [...(line.permissions ?? []), ...(line.allowed_tools ?? []).map((tool) => `${AGENT_TOOLS}:use:${tool}`)])
     }
   } catch (error) {
     // Skills with very many dependencies: the hits are shown without their permissions.

@@ -78,6 +78,8 @@ export interface IndexLine {
   dependencies?: string[]
   permissions?: string[]
   tools?: string[]
+  /** Tools of the agent that it may use without asking. */
+  allowed_tools?: string[]
   yanked?: boolean
   signer?: string | null
   withdrawn?: boolean

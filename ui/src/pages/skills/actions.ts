@@ -5,12 +5,37 @@ import { confirm } from '$lib/confirm.svelte'
 import { strings } from '$lib/strings'
 import { toasts } from '$lib/toast.svelte'
 import { session } from '$lib/session.svelte'
-import type { ListedSkill, SkillItem } from './types'
+import type { Insight, ListedSkill, SkillItem } from './types'
 
 const text = strings.skills
 
 export function change(name: string, changes: { enabled?: boolean; pinned?: boolean }): Promise<SkillItem> {
   return api.patch<SkillItem>(path`/api/v1/skills/${name}`, changes)
+}
+
+/** The most findings that the question before enabling lists. */
+const MAX_LISTED = 6
+
+/** Asks before a skill in which the scan found something is enabled. */
+export async function confirmEnable(name: string, verdict: string, findings: { message: string; file?: string | null; line?: number | null }[]): Promise<boolean> {
+  const shown = findings.slice(0, MAX_LISTED).map(({ message, file, line }) => (file ? text.detail.findingAt(message, file, line ?? undefined) : message))
+  const more = findings.length - shown.length
+  const blocked = verdict === 'block'
+  return confirm({
+    title: text.detail.enableTitle(name),
+    text: `${text.detail.verdicts[verdict] ?? ''} ${text.detail.enableAnyway}`.trim(),
+    list: more > 0 ? [...shown, text.detail.moreFindings(more)] : shown,
+    action: text.detail.enable,
+    danger: blocked,
+    ...(blocked && { type: name, typeLabel: text.detail.typeName(name) }),
+  })
+}
+
+/** Asks for what the scan found in a skill, then whether to enable it. */
+export async function askEnable(skill: ListedSkill): Promise<boolean> {
+  if (!skill.verdict) return true
+  const { findings } = await api.get<Insight>(path`/api/v1/skills/${skill.name}/insight`)
+  return confirmEnable(skill.name, skill.verdict, findings)
 }
 
 export function skillPath(name: string): string {

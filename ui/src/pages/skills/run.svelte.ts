@@ -33,6 +33,8 @@ export class SkillRun {
   id = $state<string>()
   /** Token usage, after the models have reported it. */
   tokens = $state<{ input: number; output: number }>()
+  /** The model that answered. */
+  model = $state<string>()
   connected = $state(true)
   startedAt = $state(0)
   endedAt = $state(0)
@@ -125,6 +127,7 @@ export class SkillRun {
     this.error = undefined
     this.id = undefined
     this.tokens = undefined
+    this.model = undefined
     this.connected = true
     this.startedAt = Date.now()
     this.endedAt = 0
@@ -141,11 +144,13 @@ export class SkillRun {
     if (this.state === 'failed') announcer.say(text.failed)
   }
 
-  /** The stored run says why it failed, for example what the provider answered. */
+  /** The stored run names the model, and says why it failed, for example what the provider answered. */
   private async explain(signal: AbortSignal): Promise<void> {
-    if (this.state !== 'failed' || !this.id) return
-    const run = await api.get<{ error?: string | null }>(path`/api/v1/runs/${this.id}`, { signal }).catch(() => undefined)
-    if (run?.error && !signal.aborted) this.error = new ApiError(-1, run.error, { hint: text.failedHint })
+    if (!this.id || signal.aborted) return
+    const run = await api.get<{ error?: string | null; model?: string | null }>(path`/api/v1/runs/${this.id}`, { signal }).catch(() => undefined)
+    if (signal.aborted) return
+    this.model = run?.model ?? undefined
+    if (run?.error && this.state === 'failed') this.error = new ApiError(-1, run.error, { hint: text.failedHint })
   }
 
   private fail(error: unknown): void {

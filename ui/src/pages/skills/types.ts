@@ -21,6 +21,8 @@ export interface Insight {
   files: { path: string; size: number }[]
   provenance: { source: string; id?: string | null; url?: string | null; version?: string | null; installed_at?: string | null; signer?: string | null }
   history: { at: string; actor?: string | null; change: string }[]
+  /** Placeholders in the instructions that are not declared as inputs. */
+  undeclared_inputs?: string[]
   /** `allow`, `review` or `block` */
   verdict: string
   findings: ScanFinding[]

@@ -1,6 +1,7 @@
 /** What the parts of the editor share. */
 import { getContext, setContext } from 'svelte'
 import { api } from '$lib/api/client'
+import type { SkillItem } from '$lib/api/types'
 import { session } from '$lib/session.svelte'
 import type { Offer, Problem } from './model/check'
 import { FlowDocument } from './model/document.svelte'
@@ -12,6 +13,8 @@ const KEY = Symbol('flow')
 /** What the forms offer to choose from. */
 export class Choices {
   skills = $state.raw<Skill[]>()
+  /** Disabled skills, which cannot run. */
+  disabled = $state.raw<ReadonlySet<string>>(new Set())
   bases = $state.raw<Base[]>()
   models = $state.raw<Model[]>()
   defaultModel = $state<string>()
@@ -22,6 +25,9 @@ export class Choices {
     const quiet = async (part: Promise<void>): Promise<void> => part.catch(() => {})
     await Promise.all([
       quiet(api.get<{ skills: Skill[] }>('/api/v1/skills', { signal }).then(({ skills }) => void (this.skills = skills))),
+      quiet(api.get<{ skills: SkillItem[] }>('/api/v1/personal-skills', { signal }).then(({ skills }) => {
+        this.disabled = new Set(skills.filter((skill) => !skill.enabled).map((skill) => skill.name))
+      })),
       quiet(api.get<{ items: Base[] }>('/api/v1/knowledge', { signal }).then(({ items }) => void (this.bases = items))),
       quiet(api.get<{ items: Model[]; default_model?: string | null }>('/api/v1/chat/models', { signal }).then(({ items, default_model }) => {
         this.models = items.filter((model) => model.enabled)

@@ -13,6 +13,7 @@ export type RunState = 'idle' | 'running' | 'ok' | 'failed' | 'stopped'
 
 export interface Passage {
   doc_id: string
+  chunk_index: number
   score: number
   text: string
 }

@@ -1,1 +1,0 @@
-import"./format-Cq9Ypxvv.js";import{t as e}from"./Workbench-DupXXJX5.js";function t(t){e(t,{stored:``})}export{t as default};
