@@ -352,7 +352,7 @@ async fn skill_mention_syntax() {
         ("@first x", "<x|>"),
         ("@first \n\t x y", "<x y|>"),
         ("@first\u{a0}x", "<x|>"),
-        ("@none dropped", "Fixed"),
+        ("@none text", "Fixed\n\ntext"),
         // These texts do not name a skill.
         ("@first", "@first"),
         ("@first ", "@first "),
