@@ -271,7 +271,7 @@ mod tests {
     fn skill_without_inputs_takes_a_request() {
         let polish = skill("---\nname: a\n---\nPolish the text.\n", Dialect::AGENT_FLOW);
         assert_eq!(prompt(&polish, &json!({"request": " it \n"})), "Polish the text.\n\nit");
-        assert_eq!(prompt(&polish, &json!({"request": " ", "other": "b"})), "Polish the text.\n");
+        assert_eq!(prompt(&polish, &json!({"request": " ", "other": "b"})), "Polish the text.");
         let command = skill("---\nname: a\n---\nPolish $ARGUMENTS now.", Dialect::CLAUDE_CODE);
         assert_eq!(prompt(&command, &json!({"request": "it"})), "Polish it now.");
     }
