@@ -296,9 +296,7 @@ pub(super) fn autostart_entry(path: &str) -> Option<&'static str> {
             | ".pryrc"
             | ".pdbrc"
     ) && path.contains(['~', '$', '/'])
-    {
-        Some("a file that runs by itself")
-    } else if matches!(name, ".envrc" | ".xprofile" | ".xinitrc" | "config.fish" | ".inputrc")
+        || matches!(name, ".envrc" | ".xprofile" | ".xinitrc" | "config.fish" | ".inputrc")
         || any(&[
             "git-templates/hooks", "git_template/hooks", "/etc/profile.d", "powershell_profile",
         ])

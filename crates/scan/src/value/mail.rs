@@ -98,7 +98,9 @@ pub(crate) fn record_mailed_secrets(
     actions: &mut Actions,
 ) {
     let mut fixed = Addresses::default();
-    recipients.iter().for_each(|value| collect_addresses(value, &mut fixed, 0));
+    for value in recipients {
+        collect_addresses(value, &mut fixed, 0);
+    }
     let Some(address) = fixed.found.first().filter(|_| message.is_secret()) else { return };
     let sends = Taint { private: Some("secrets in a mail"), ..message.clone() };
     let to = format!("mailto:{address}");
