@@ -139,7 +139,10 @@ impl Lock {
 
     /// Parses the text of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, LockError> {
-        let document = table::parse(file, text).map_err(corrupt)?;
+        let has_conflict = text.lines().any(|line| line.starts_with("<<<<<<< "));
+        let document = table::parse(file, text).map_err(|content_error| {
+            if has_conflict { content_error.hint(CONFLICT_HINT) } else { corrupt(content_error) }
+        })?;
         let root = document.root();
         let version = root.required("version").map_err(corrupt)?.integer().map_err(corrupt)?;
         if version > FORMAT {
@@ -216,6 +219,10 @@ impl Lock {
         }
     }
 }
+
+/// What to do after a merge of git that changed the file on both sides.
+const CONFLICT_HINT: &str = "git marked conflicts in it; keep one side, and let savoir add the \
+                             rest: git checkout --theirs savoir.lock && savoir sync";
 
 fn corrupt(content_error: ContentError) -> ContentError {
     match content_error.hint {

@@ -93,7 +93,13 @@ pub enum Origin<'a> {
 /// The text of a file, or a finding that says why there is none.
 pub fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diagnostic>> {
     let found = |message: String| Diagnostic::error("unreadable-file", Span::default(), message);
-    let unreadable = |message: String| Box::new(found(message));
+    let unreadable = |error: io::Error| {
+        let found = found(error.to_string());
+        Box::new(match error.kind() {
+            io::ErrorKind::PermissionDenied => found.help("check the permissions of the file"),
+            _ => found,
+        })
+    };
     if let Origin::Link(root) = origin {
         let inside = path.canonicalize().map_err(|_| {
             let found = found("the symlink is broken".to_owned());
@@ -107,22 +113,20 @@ pub fn source(path: &Path, origin: Origin<'_>) -> Result<Source, Box<Diagnostic>
     }
     if !matches!(origin, Origin::Walked) {
         // Opening a pipe would block until something is written to it.
-        let metadata = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        let metadata = fs::metadata(path).map_err(unreadable)?;
         if !metadata.is_file() {
             let what =
                 if metadata.is_dir() { "it is a folder, not a file" } else { "it is not a file" };
             return Err(Box::new(found(what.to_owned()).help("SKILL.md must be a text file")));
         }
     }
-    let file = fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
     if metadata.len() > limits::MAX_FILE_BYTES as u64 {
         return Err(source_diagnostic(&SourceError::TooLarge { size: metadata.len() }));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
-    file.take(limits::MAX_FILE_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
+    file.take(limits::MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     Source::from_bytes(bytes).map_err(|error| source_diagnostic_at(path, &error))
 }
 

@@ -110,7 +110,8 @@ Examples:
   savoir run my-skill/my_tool            run a tool in the sandbox
   savoir convert my-skill --to codex -o out/my-skill
 
-Every command takes --color auto|always|never, and --quiet for results, warnings and errors only.
+Every command takes --color auto|always|never, and -q or --quiet for results, warnings and errors
+only.
 
 Exit codes: 0 success, 1 findings or failure, 2 wrong usage or unreadable input, 3 refused by
 policy.")]
@@ -119,7 +120,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, hide = true, value_name = "WHEN", default_value = "auto")]
     color: When,
     /// Print no notes and no progress, only results, warnings and errors
-    #[arg(long, global = true, hide = true)]
+    #[arg(long, short, global = true, hide = true)]
     quiet: bool,
     #[command(subcommand)]
     command: Command,

@@ -23,7 +23,7 @@ use savoir_engine::Home;
 use savoir_lint::words::nearest;
 use savoir_package::{
     Agent, Agents, InstallFailure, SkillSet,
-    agents::UnknownAgent,
+    agents::{self, UnknownAgent},
     install::{InstallPlan, OccupiedFolders, OutsideFolders, UserEdits},
     lock::{self, Lock},
     manifest::{self, Manifest, Scope},
@@ -218,6 +218,11 @@ impl InstallContext {
         found.retain(has_folder);
         if found.is_empty() {
             found.push(Agent::by_id(DEFAULT_AGENT).map_err(CommandError::input)?);
+            let home = if self.is_global() { "~/" } else { "" };
+            output::note(&format!(
+                "no agent was found here; skills go to {home}.agents/skills, which most agents \
+                 read, but not Claude Code; name agents with --agent"
+            ));
         }
         Ok(found)
     }
@@ -243,10 +248,29 @@ impl InstallContext {
                 error.hint(format!("it is installed for the user: savoir {command} {name} --user"))
             });
         }
+        if let Some(folder) = self.folder_of_other_installer(name) {
+            let option = if self.is_global() { " --user" } else { "" };
+            let error = CommandError::input(format!("`{name}` was not installed by savoir"));
+            return Err(error.named("not_installed").hint(format!(
+                "it is in {folder}: change that folder, or add it to savoir.lock: savoir adopt \
+                 {name}{option}"
+            )));
+        }
         Err(match nearest(name, known().map(String::as_str)) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
             None => error.hint("`savoir list --origin savoir` lists what savoir installed"),
         })
+    }
+
+    /// The folder in which agents find a skill of this scope that is not in the lock.
+    fn folder_of_other_installer(&self, name: &str) -> Option<String> {
+        let project = (!self.is_global()).then(|| self.skill_set.root());
+        let installed = installed::Installed::open(project).ok()?;
+        let scope = if self.is_global() { agents::Scope::User } else { agents::Scope::Project };
+        let mut named = installed.ledger.named(name).iter();
+        let entry =
+            named.find(|entry| entry.places().iter().any(|place| place.scope() == scope))?;
+        Some(output::cell(&installed.shown(entry.path())).into_owned())
     }
 
     /// The lock of the other scope: of the user for a project, of the current project for the user.

@@ -26,8 +26,8 @@ pub(crate) fn load(path: &Path, dialect: Option<Dialect>) -> Result<Loaded, Comm
     let file = skill_file(path)?;
     let folder = folder_of(&file);
     let source = source(&file, origin_of(&file)).map_err(|problem| {
-        CommandError::input(format!("{}: {}", file.display(), problem.message))
-            .hint(problem.help.clone().unwrap_or_default())
+        let failed = CommandError::input(format!("{}: {}", file.display(), problem.message));
+        problem.help.iter().fold(failed, CommandError::hint)
     })?;
     let reading = match dialect {
         Some(dialect) => read_as(source, dialect, folder.as_ref()),

@@ -8,7 +8,7 @@ use std::{
 use semver::Version;
 use thiserror::Error;
 
-use super::{InstallFailure, real};
+use super::{InstallFailure, folder_contents::is_signed, real};
 use crate::{
     SkillSummary, SummaryError, Tree,
     lock::{LockedSkill, LockedSource},
@@ -68,6 +68,17 @@ pub enum CheckError {
     /// A signature is invalid: the files were changed after signing.
     #[error("`{name}`: {error}")]
     Signature { name: String, error: SignatureError },
+}
+
+impl FetchedSkill {
+    /// Whether this is the update of an unsigned skill that changes none of its files. These were
+    /// checked when they were installed, and nobody signed them since.
+    pub fn is_unchanged(&self, locked: &LockedSkill) -> bool {
+        self.why == FetchReason::Update
+            && locked.signature.is_none()
+            && !is_signed(&self.tree)
+            && self.tree.integrity() == locked.integrity
+    }
 }
 
 impl CheckError {
@@ -310,6 +321,39 @@ mod tests {
                 assert_eq!(written, expected);
             }
         }
+    }
+
+    #[test]
+    fn only_unsigned_updates_with_the_same_files_are_unchanged() {
+        let place = tempfile::tempdir().unwrap();
+        let read = |signature: &str| {
+            if !signature.is_empty() {
+                std::fs::write(place.path().join("signature.json"), signature).unwrap();
+            }
+            Tree::read(place.path()).unwrap()
+        };
+        std::fs::write(place.path().join("SKILL.md"), "---\nname: pdf\n---\n").unwrap();
+        let tree = read("");
+        let source: LockedSource = "path+./pdf".parse().unwrap();
+        let fetched = |tree: &Tree, why: FetchReason| FetchedSkill {
+            tree: tree.clone(),
+            called: "pdf".into(),
+            source: source.clone(),
+            why,
+            counted: None,
+        };
+        let mut locked = LockedSkill::new(Version::new(0, 0, 0), source.clone(), tree.integrity());
+        assert!(fetched(&tree, FetchReason::Update).is_unchanged(&locked));
+        let asked = FetchReason::Requested(SkillRequirement::Path("./pdf".into()));
+        assert!(!fetched(&tree, asked).is_unchanged(&locked));
+        locked.signature = Some("savoir:key".into());
+        assert!(!fetched(&tree, FetchReason::Update).is_unchanged(&locked));
+        locked.signature = None;
+        let signed = read("{}");
+        assert_eq!(signed.integrity(), locked.integrity);
+        assert!(!fetched(&signed, FetchReason::Update).is_unchanged(&locked));
+        locked.integrity = "sha256-other".into();
+        assert!(!fetched(&tree, FetchReason::Update).is_unchanged(&locked));
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl InstallFailure {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Lock(LockError::File(error)) | Self::File(error) => {
-                error.hint().or_else(|| self.room())
+                error.hint().or_else(|| self.io_hint())
             }
             Self::Resolve(error) => error.hints().first().map(String::as_str),
             Self::Gaia(_) => Some("fix or remove that file, which GAIA reads"),
@@ -172,6 +172,9 @@ impl InstallFailure {
             Self::Outside { .. } => {
                 Some("make it a folder of the project, or use --follow-links if you made the link")
             }
+            Self::Integrity { .. } => Some(
+                "restore savoir.lock, or review what the source has now and accept it: savoir update",
+            ),
             Self::Renamed { .. } => Some("write the name that the skill calls itself"),
             Self::OtherName { .. } => {
                 Some("remove its lines from savoir.lock, and install the skill again")
@@ -186,11 +189,11 @@ impl InstallFailure {
             Self::Unfinished(_) => Some("run savoir sync, which repairs it"),
             Self::Journal { .. } => Some("remove its folder, and run savoir sync"),
             Self::HalfDone { .. } => Some("run savoir sync once the cause is removed"),
-            _ => self.room(),
+            _ => self.io_hint(),
         }
     }
 
-    fn room(&self) -> Option<&str> {
+    fn io_hint(&self) -> Option<&str> {
         let (Self::Io { error, .. }
         | Self::Store(StoreError::Io { error, .. })
         | Self::File(FileError::Io { error, .. })
@@ -199,8 +202,15 @@ impl InstallFailure {
         else {
             return None;
         };
-        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-        full.contains(&error.kind()).then_some("make room on the disk; nothing was changed")
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Some("make room on the disk; nothing was changed")
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Some("check the permissions of this path; nothing was changed")
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
@@ -244,4 +254,23 @@ fn capability_lines(growth: &[AddedCapability]) -> String {
         let _ = write!(text, "{}{growth}", if at == 0 { "" } else { "\n" });
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_that_cannot_be_written_has_a_hint() {
+        let hint = |kind: io::ErrorKind| {
+            let failed = InstallFailure::io(Path::new("p"))(kind.into());
+            failed.hint().map(str::to_owned)
+        };
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            let hint = hint(kind).unwrap_or_default();
+            assert!(hint.starts_with("check the permissions"), "{kind}: {hint}");
+        }
+        assert!(hint(io::ErrorKind::StorageFull).is_some());
+        assert_eq!(hint(io::ErrorKind::Interrupted), None);
+    }
 }

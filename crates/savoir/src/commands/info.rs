@@ -250,6 +250,7 @@ impl<'a> InstalledDetails<'a> {
         let used: Vec<&str> = used.map(|agent| agent.id).collect();
         match (used.is_empty(), count - used.len()) {
             (true, 0) => "no agent sees it".to_owned(),
+            (true, 1) => "none in use; 1 other sees it".to_owned(),
             (true, others) => format!("none in use; {others} others see it"),
             (false, 0) => used.join(", "),
             (false, others) => format!("{}, and {others} that are not in use", used.join(", ")),

@@ -92,10 +92,11 @@ fn list_outdated(
     }
     if text.is_empty() {
         text.push_str("all skills are up to date\n");
-    } else if found.values().any(is_available) {
-        output::note("`savoir update` or `savoir update NAME` shows the changes and applies them");
     }
     output::text(&text)?;
+    if found.values().any(is_available) {
+        output::note("`savoir update` or `savoir update NAME` shows the changes and applies them");
+    }
     Ok(ended)
 }
 

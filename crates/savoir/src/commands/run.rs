@@ -24,7 +24,7 @@ use savoir_engine::{
     record::{RunRecord, RunRecords},
     run::{
         Call, CallInput, Denial, FinishedRun, RunPlan, RunUpdate, Stdin, invalid_skill_record,
-        plan, refusal_record,
+        is_script_name, plan, refusal_record,
     },
     run_environment::RunEnvironment,
     session::{ApprovalDuration, Session},
@@ -331,7 +331,7 @@ impl RunContext<'_> {
 
     /// A hint for users who wanted to run a script of the skill.
     fn scripts(&self) -> Option<String> {
-        let is_script = |path: &&String| path.starts_with("scripts/");
+        let is_script = |path: &&String| path.starts_with("scripts/") && is_script_name(path);
         let first = self.loaded_skill.skill.resources.iter().find(is_script)?;
         let skill = shell_word(self.args.target.trim_end_matches('/'));
         Some(format!("to run one of its scripts: savoir run {skill}/{}", shell_word(first)))

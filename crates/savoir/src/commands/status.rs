@@ -176,7 +176,9 @@ impl<'a> Status<'a> {
         section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
         section(&mut page, "broken", self.broken());
         section(&mut page, "converted for agents that cannot read the original", self.converted());
-        let seen = self.clashes.iter().filter(|clash| !self.used(clash).is_empty());
+        let seen = self.clashes.iter().filter(|clash| {
+            !self.used(clash).is_empty() && !self.is_installed_twice_on_purpose(clash)
+        });
         section(&mut page, "duplicates", seen.map(|clash| self.clash(clash)));
         section(&mut page, "unknown whether modified", self.unknown());
         if !page.is_empty() {
@@ -198,19 +200,21 @@ impl<'a> Status<'a> {
     }
 
     fn newer(&self) -> impl Iterator<Item = String> {
-        self.examined.iter().filter_map(|examined| {
+        let newer = self.examined.iter().filter_map(|examined| {
             let newer = output::cell(examined.newer.as_deref()?).into_owned();
             Some(format!("{} ({newer})", output::cell(examined.entry.name())))
-        })
+        });
+        without_copies(newer)
     }
 
     fn advised(&self) -> impl Iterator<Item = String> {
-        self.examined.iter().filter_map(|examined| {
+        let advised = self.examined.iter().filter_map(|examined| {
             let advice = output::cell(examined.advice.as_deref()?).into_owned();
             let day = examined.advised_on.as_ref().map(|day| format!(" (on {day})"));
             let (name, day) = (output::cell(examined.entry.name()), day.unwrap_or_default());
             Some(format!("{name} ({advice}){day}"))
-        })
+        });
+        without_copies(advised)
     }
 
     fn broken(&self) -> impl Iterator<Item = String> {
@@ -241,6 +245,19 @@ impl<'a> Status<'a> {
             }
             _ => format!("{name}  listed in {ledger}"),
         }
+    }
+
+    /// Whether one skill was installed for several agents, of which one reads the folders of both
+    /// and shows the skill once.
+    fn is_installed_twice_on_purpose(&self, clashing: &Clashing<'_>) -> bool {
+        let locked = |entry: &&LedgerEntry| self.installed.identity(entry).locked;
+        let mut entries = clashing.clash.entries.iter();
+        clashing.clash.outcome == ClashOutcome::FirstWins
+            && clashing.identical == Some(true)
+            && entries
+                .next()
+                .and_then(locked)
+                .is_some_and(|first| entries.all(|entry| locked(entry).as_ref() == Some(&first)))
     }
 
     /// The agents in use that see the clash.
@@ -291,6 +308,13 @@ impl<'a> Status<'a> {
     fn path(&self, entry: &LedgerEntry) -> String {
         output::cell(&self.installed.shown(entry.path())).into_owned()
     }
+}
+
+/// Each line once: a skill has a copy for each agent. Skills of one name are adjacent.
+fn without_copies(lines: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let mut lines: Vec<String> = lines.collect();
+    lines.dedup();
+    lines.into_iter()
 }
 
 /// Appends a heading and its lines, if there are any.

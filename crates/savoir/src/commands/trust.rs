@@ -177,11 +177,19 @@ fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
 fn parse_rule(text: &str) -> Result<SourceRule, CommandError> {
     SourceRule::parse_trusted(text).map_err(|error| {
         let failed = CommandError::input(&error).named(error.code());
-        match text.strip_prefix("https://github.com/") {
+        match text.strip_prefix("https://github.com/").or_else(|| repository(text)) {
             Some(path) => failed.hint(format!("did you mean `github:{}`?", printable(path))),
             None => failed.hint("for a key: savoir trust add key:FILE --publisher NAME"),
         }
     })
+}
+
+/// The text, if it is `owner/repo`, which `savoir install` accepts for GitHub.
+fn repository(text: &str) -> Option<&str> {
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.');
+    let (owner, name) = text.split_once('/')?;
+    let is_repository = is_part(owner) && is_part(name) && !text.contains([':', '*', '\\']);
+    (is_repository && !name.contains('/')).then_some(text)
 }
 
 fn list(args: &List) -> Result<ExitCode, CommandError> {

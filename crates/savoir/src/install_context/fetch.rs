@@ -29,6 +29,16 @@ impl InstallContext {
         &self,
         wanted: &[(OfferedSkill, FetchReason)],
     ) -> Result<FetchedSkills, CommandError> {
+        self.fetch_unless(wanted, |_| false)
+    }
+
+    /// As [`Self::fetch_some`]. Fetched skills for which `is_left_out` returns true are not checked:
+    /// the scan takes much longer than fetching.
+    pub(crate) fn fetch_unless(
+        &self,
+        wanted: &[(OfferedSkill, FetchReason)],
+        is_left_out: impl Fn(&FetchedSkill) -> bool,
+    ) -> Result<FetchedSkills, CommandError> {
         self.doing(&format!("fetching {}", output::plural(wanted.len(), "skill")));
         let offers: Vec<OfferedSkill> = wanted.iter().map(|(offer, _)| offer.clone()).collect();
         let fetched = self.wait(self.fetcher.fetch_all(&offers)).into_iter();
@@ -49,6 +59,7 @@ impl InstallContext {
                 }
             }
         }
+        arrivals.retain(|arrival| !is_left_out(arrival));
         self.doing("scanning");
         let names: Vec<(String, String)> = arrivals
             .iter()

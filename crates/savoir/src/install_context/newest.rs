@@ -6,7 +6,8 @@ use futures::future;
 use savoir_package::{
     InstallFailure,
     install::{
-        CheckedSkill, FetchReason, LockMismatch, State, locked_source, requirement_for,
+        CheckedSkill, FetchReason, FetchedSkill, LockMismatch, State, locked_source,
+        requirement_for,
         updates::{self, Availability, LatestError},
     },
     lock::{LockedSkill, LockedSource},
@@ -15,6 +16,7 @@ use savoir_package::{
     resolve::Update,
     source::{GitSource, OfferedSkill, PinnedSource, Reference, Source, SourceError, TagLocation},
 };
+use savoir_skill::version::SkillRef;
 
 use super::{Consent, FetchedSkills, InstallContext, RegistryArgs, Skipped};
 use crate::{error::CommandError, output};
@@ -140,15 +142,38 @@ impl InstallContext {
                 }
             }
         }
-        ready.retain(|ready| {
-            let locked = state.lock.skills.get(&ready.summary.name);
+        let (mut changed, store) = (Vec::new(), self.skill_set.store());
+        for one in ready {
+            let name = &one.summary.name;
             // A registry may contain the same files as two versions, and remove one of them.
-            locked.is_none_or(|locked| {
-                locked.integrity != ready.tree.integrity()
-                    || locked.version != ready.summary.version
-            })
-        });
-        Ok(FetchedSkills { ready, skipped })
+            let unchanged = state.lock.skills.get(name).filter(|locked| {
+                locked.integrity == one.tree.integrity() && locked.version == one.summary.version
+            });
+            let Some(locked) = unchanged else {
+                changed.push(one);
+                continue;
+            };
+            let is_published = matches!(locked.source, LockedSource::Registry(_));
+            if !is_published && !store.has(&locked.integrity) && self.is_absent(name, locked)? {
+                let error = not_stored(name, locked);
+                if failed == OnFailure::Stop {
+                    return Err(error);
+                }
+                skipped.push(skip(name, state, error));
+            }
+        }
+        Ok(FetchedSkills { ready: changed, skipped })
+    }
+
+    /// Whether no agent has a folder of a locked skill, so that there are no edits to merge.
+    fn is_absent(&self, name: &str, locked: &LockedSkill) -> Result<bool, CommandError> {
+        for id in &locked.agents {
+            let agent = super::agent(id).map_err(CommandError::input)?;
+            if self.skill_set.agent_folder(agent)?.join(name).symlink_metadata().is_ok() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The current version at the source of a skill; nothing if it is installed from its own folder.
@@ -165,9 +190,11 @@ impl InstallContext {
                 return Ok(None);
             }
             let is_stored = self.skill_set.store().has(&locked.integrity);
-            if !is_stored && self.skill_set.installed(name, locked)?.is_none() {
-                let (name, version) = (name.to_owned(), locked.version.clone());
-                return Err(InstallFailure::NotKept { name, version }.into());
+            if !is_stored
+                && self.skill_set.installed(name, locked)?.is_none()
+                && !self.is_absent(name, locked)?
+            {
+                return Err(not_stored(name, locked));
             }
         }
         let wanted = match (state.manifest.skills.get(name), locked) {
@@ -217,7 +244,17 @@ impl InstallContext {
         }
         let offers: Vec<(OfferedSkill, FetchReason)> =
             requested.into_iter().map(|(_, offer, why)| (offer, why)).collect();
-        let FetchedSkills { mut ready, mut skipped } = self.fetch_some(&offers)?;
+        let is_unchanged = |fetched: &FetchedSkill| {
+            let name = names.get(&fetched.source.to_string());
+            let locked = name.and_then(|name| state.lock.skills.get(name));
+            locked.is_some_and(|locked| {
+                let is_locked = |need: &SkillRef| state.lock.skills.contains_key(&need.name);
+                fetched.is_unchanged(locked)
+                    && self.skill_set.store().has(&locked.integrity)
+                    && locked.dependencies.iter().all(is_locked)
+            })
+        };
+        let FetchedSkills { mut ready, mut skipped } = self.fetch_unless(&offers, is_unchanged)?;
         for failed in &mut skipped {
             if let Some(name) = names.get(&failed.source) {
                 failed.name.clone_from(name);
@@ -329,6 +366,11 @@ pub(crate) fn lacks_needs(ready: &[CheckedSkill], state: &State) -> bool {
         state.lock.skills.contains_key(name) || ready.iter().any(|one| one.summary.name == name)
     };
     ready.iter().flat_map(|ready| &ready.summary.needs).any(|need| !known(&need.name))
+}
+
+fn not_stored(name: &str, locked: &LockedSkill) -> CommandError {
+    let (name, version) = (name.to_owned(), locked.version.clone());
+    InstallFailure::NotKept { name, version }.into()
 }
 
 impl From<LatestError> for CommandError {

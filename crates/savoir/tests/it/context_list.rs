@@ -44,6 +44,16 @@ fn a_preamble_has_a_line_for_each_skill() {
 }
 
 #[test]
+fn agent_without_skills_is_named_if_others_have_some() {
+    let sandbox = test_env(&SKILLS[3..]);
+    let none = run(&sandbox, &["context", "show", "--agent", "claude-code"]);
+    assert!(none.stderr.contains("no skills are installed here for claude-code"), "{none}");
+    assert!(none.stderr.contains("savoir install SOURCE --agent claude-code"), "{none}");
+    let none = run(&test_env(&[]), &["context", "show", "--agent", "claude-code"]);
+    assert!(none.stderr.contains("no skills are installed here; "), "{none}");
+}
+
+#[test]
 fn hidden_skills_are_named_and_a_harmless_misspelling_hides_nothing() {
     let issue = (".claude/skills/issue", "description: Files issues.\nuser_invocable: true");
     let sandbox = test_env(&[SKILLS[2], issue]);

@@ -279,6 +279,7 @@ fn new_evaluations_never_replace_existing_ones() {
     assert!(missing.code == 2 && missing.stderr.contains("savoir eval new"), "{missing}");
     let made = eval(&sandbox, &["new", "totals"], |_| {});
     assert_eq!(made.code, 0, "{made}");
+    assert!(made.stderr.contains("then run: savoir eval totals\n"), "{made}");
     let text = sandbox.read("totals/evals/evals.json");
     assert!(text.contains("EDIT: Write the total into total.txt"), "{text}");
 }

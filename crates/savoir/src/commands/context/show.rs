@@ -8,7 +8,7 @@ use savoir_agent::{
     usage::Usage,
 };
 use savoir_engine::Home;
-use savoir_package::ledger::LedgerEntry;
+use savoir_package::{Agent, ledger::LedgerEntry};
 
 use crate::{
     agent_settings::DisabledSkills,
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     } else {
         output::content(&output::sanitize(&preamble.text()))?;
         if preamble.text().is_empty() && hidden.is_empty() {
-            output::note("no skills are installed here; install one: savoir install SOURCE");
+            output::note(&no_skills(wanted, &installed));
         }
         for HiddenSkill { name, reason } in &hidden {
             output::note(&format!("{} is hidden from models: {reason}", output::cell(name)));
@@ -90,6 +90,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The note for an empty list. Skills of other agents may be installed here.
+fn no_skills(wanted: &[&Agent], installed: &Installed) -> String {
+    if wanted.is_empty() || installed.ledger.entries().is_empty() {
+        return "no skills are installed here; install one: savoir install SOURCE".to_owned();
+    }
+    let agents: Vec<&str> = wanted.iter().map(|agent| agent.id).collect();
+    let agents = agents.join(",");
+    format!(
+        "no skills are installed here for {agents}; `savoir list` lists those of other agents; \
+         install one: savoir install SOURCE --agent {agents}"
+    )
 }
 
 /// The list as JSON.

@@ -2,6 +2,7 @@
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
+use savoir_engine::approval::shell_word;
 use savoir_eval::{formats, template};
 use serde_json::json;
 
@@ -53,7 +54,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::json(&json!({"path": path}))?;
     } else {
         output::text(&output::sanitize(&format!("created {}\n", path.display())))?;
-        output::note("edit each text that begins with EDIT, then run: savoir eval PATH");
+        let skill = shell_word(&args.path.display().to_string());
+        output::note(&format!(
+            "edit each text that begins with EDIT, then run: savoir eval {skill}"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -105,3 +105,93 @@ fn list_shows_full_sources_in_a_pipe_and_skills_of_the_user() {
     assert!(listed.stdout.contains(&"long-name".repeat(5)), "{listed}");
     assert!(listed.stdout.contains("mail") && !listed.stdout.contains("pdf"), "{listed}");
 }
+
+#[test]
+fn status_lists_a_skill_of_two_agents_once() {
+    let test_env = TestEnv::new();
+    fs::create_dir_all(test_env.sandbox.path("project/.cursor")).expect("a folder");
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let agents = "claude-code,codex,cursor";
+    test_env.run_ok(&["install", "../elsewhere/pdf", "--yes", "--agent", agents]);
+    let status = test_env.run_ok(&["status"]);
+    assert_eq!(status.stdout, "1 skill: 1 unmodified\n", "{status}");
+    test_env.skill("elsewhere/pdf", "1.1.0", "Read it well.");
+    test_env.run_ok(&["outdated"]);
+    let status = test_env.run_ok(&["status"]);
+    assert_eq!(
+        status.stdout,
+        "updates at the last `savoir outdated`\n  pdf (1.1.0)\n\n1 skill: 1 unmodified\n"
+    );
+    // Copies that differ are still listed: the agent sees only one of them.
+    test_env.sandbox.write("project/.claude/skills/pdf/more.md", "more");
+    let status = test_env.run_ok(&["status"]);
+    assert!(status.stdout.contains("duplicates\n  pdf"), "{status}");
+}
+
+#[test]
+fn repository_to_trust_needs_its_host() {
+    let test_env = TestEnv::new();
+    let refused = test_env.run(&["trust", "add", "acme/skills"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("did you mean `github:acme/skills`?"), "{refused}");
+    test_env.run_ok(&["trust", "add", "github:acme/skills"]);
+    for other in ["../skills", "git.acme.example:team/skills", "acme"] {
+        let refused = test_env.run(&["trust", "add", other]);
+        assert!(!refused.stderr.contains("did you mean"), "{refused}");
+    }
+}
+
+/// Of a team, one changes a skill of the repository, and another clones it.
+#[test]
+fn changed_source_is_accepted_by_an_update_on_a_new_machine() {
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("elsewhere/mail", "1.0.0", "Send it.");
+    test_env.run_ok(&["install", "../elsewhere/mail", "--yes"]);
+    for folder in ["project/.claude", "home/.local/share/savoir"] {
+        fs::remove_dir_all(test_env.sandbox.path(folder)).expect("it was there");
+    }
+    let absent = test_env.run(&["update", "pdf"]);
+    assert_eq!(absent.code, 1, "{absent}");
+    assert!(absent.stderr.contains("hint: run savoir sync"), "{absent}");
+    test_env.skill("elsewhere/pdf", "1.1.0", "Read it well.");
+    let refused = test_env.run(&["sync"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("accept it: savoir update"), "{refused}");
+    let updated = test_env.run(&["update", "--yes"]);
+    assert!(updated.stdout.contains("`pdf` goes from 1.0.0 to 1.1.0"), "{updated}");
+    assert!(updated.stderr.contains("skipped mail"), "{updated}");
+    test_env.run_ok(&["sync"]);
+    assert!(test_env.read(super::PDF).contains("Read it well."));
+    assert!(test_env.has("project/.claude/skills/mail/SKILL.md"));
+}
+
+#[test]
+fn lock_with_conflicts_of_a_merge_is_repaired_by_the_hint() {
+    let (test_env, url) = TestEnv::with_repository();
+    test_env.run_ok(&["install", &url, "--skill", "pdf", "--yes"]);
+    let one = test_env.read("project/savoir.lock");
+    test_env.run_ok(&["install", &url, "--skill", "mail", "--yes"]);
+    let other = test_env.read("project/savoir.lock");
+    let both = format!("<<<<<<< HEAD\n{one}=======\n{other}>>>>>>> mail\n");
+    test_env.sandbox.write("project/savoir.lock", both);
+    let broken = test_env.run(&["sync"]);
+    assert_eq!(broken.code, 2, "{broken}");
+    assert!(broken.stderr.contains("git checkout --theirs savoir.lock"), "{broken}");
+    test_env.sandbox.write("project/savoir.lock", one);
+    test_env.run_ok(&["sync"]);
+    assert_eq!(test_env.read("project/savoir.lock"), other);
+}
+
+#[test]
+fn folder_is_named_if_no_agent_is_found() {
+    let test_env = TestEnv::new();
+    fs::remove_dir(test_env.sandbox.path("home/.claude")).expect("an empty folder");
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let installed = test_env.run_ok(&["install", "../elsewhere/pdf", "--yes"]);
+    assert!(installed.stderr.contains("skills go to .agents/skills"), "{installed}");
+    assert!(test_env.has("project/.agents/skills/pdf/SKILL.md"));
+    let again = test_env.run_ok(&["install", "../elsewhere/pdf", "--yes"]);
+    assert!(!again.stderr.contains("no agent was found"), "{again}");
+    let user = test_env.run_ok(&["install", "../elsewhere/pdf", "--yes", "--user"]);
+    assert!(user.stderr.contains("skills go to ~/.agents/skills"), "{user}");
+}

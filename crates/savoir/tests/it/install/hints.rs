@@ -69,3 +69,20 @@ fn a_skill_for_two_agents_counts_once() {
     );
     assert_eq!(output["skills"].as_array().map(Vec::len), Some(2), "each folder has its own state");
 }
+
+#[test]
+fn skill_that_savoir_did_not_install_is_neither_removed_nor_updated() {
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("project/.claude/skills/mine", "1.0.0", "Do it.");
+    test_env.skill("home/.claude/skills/mine", "1.0.0", "Do it.");
+    for command in ["remove", "update"] {
+        let refused = test_env.run(&[command, "mine"]);
+        assert_eq!(refused.code, 2, "{refused}");
+        assert!(refused.stderr.contains("`mine` was not installed by savoir"), "{refused}");
+        assert!(refused.stderr.contains("it is in .claude/skills/mine: "), "{refused}");
+        let refused = test_env.run(&[command, "mine", "--user"]);
+        assert!(refused.stderr.contains("savoir adopt mine --user"), "{refused}");
+    }
+    test_env.run_ok(&["adopt", "mine"]);
+    test_env.run_ok(&["adopt", "mine", "--user"]);
+}

@@ -420,3 +420,20 @@ fn a_missing_package_of_a_function_has_a_hint_with_its_field() {
     assert!(run.stderr.contains("KeyError"), "{run}");
     assert!(!run.stderr.contains("--allow-read"), "{run}");
 }
+
+#[test]
+fn prompt_without_a_model_names_a_script_that_can_be_run() {
+    let files = [("__init__.py", ""), ("a.xsd", "<a/>"), ("fill.py", "print('filled')\n")];
+    let test_env = scripts(&files);
+    let run = test_env.savoir(&["run", &test_env.skill("tools")]);
+    assert!(run.stderr.contains("tools/scripts/fill.py"), "{run}");
+}
+
+/// The text of a skill that cannot be read has no hint, so that none is printed.
+#[cfg(target_os = "linux")]
+#[test]
+fn error_without_a_hint_prints_no_empty_hint() {
+    let test_env = RunTestEnv::new();
+    let show = run_in(&test_env, ".", &["show", "/proc/self/mem"]);
+    assert!(show.code == 2 && !show.stderr.contains("hint:"), "{show}");
+}
