@@ -22,7 +22,7 @@ use crate::{
 
 /// How long a model may take for the beginning of its answer in a test. A local model may have to be
 /// loaded first.
-const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum tokens of the answer in a test.
 const TEST_TOKENS: u32 = 64;
 
