@@ -86,7 +86,8 @@ async fn redirects_are_checked() {
 
 #[tokio::test]
 async fn http_errors_are_reported() {
-    let test = TestFetcher::with(|settings| settings.http_timeout = Duration::from_millis(700));
+    let test = TestFetcher::new();
+    let short = TestFetcher::with(|settings| settings.http_timeout = Duration::from_millis(700));
     let server = MockServer::start().await;
     serve(&server, "/large.zip", vec![b'x'; 10 * 1024 * 1024 + 1]).await;
     let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(20));
@@ -100,7 +101,7 @@ async fn http_errors_are_reported() {
         .await;
     let at = |name: &str| format!("{}/{name}.zip", server.uri());
     assert_eq!(test.code(&at("large")).await, "too_large");
-    assert_eq!(test.code(&at("slow")).await, "timed_out");
+    assert_eq!(short.code(&at("slow")).await, "timed_out");
     assert_eq!(test.code(&at("none")).await, "http_status");
     let login = test.one(&at("private")).await.unwrap_err().to_string();
     assert!(login.contains("answers 403: it needs a login"), "{login}");

@@ -144,7 +144,9 @@ fn skills_of_a_clone_need_consent() {
     fs::remove_file(test_env.sandbox.path("elsewhere/pdf/scripts/run.py")).expect("it was there");
     fails(&test_env, &["update", "--all"], 3, &["installing `pdf` needs your consent"]);
     fs::remove_dir_all(test_env.sandbox.path("project/.agents")).expect("it was there");
-    fails(&test_env, &["update", "--all", "--allow-experimental"], 1, &["savoir sync"]);
+    // Nothing that the user could have changed is there.
+    test_env.run_ok(&["update", "--all", "--allow-experimental"]);
+    assert!(test_env.read("project/.agents/skills/pdf/SKILL.md").contains("Read it."));
 }
 
 #[test]
