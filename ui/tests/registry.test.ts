@@ -151,7 +151,8 @@ describe('registry', () => {
     await page.getByText('Added as greeter.').waitFor()
     await checkAccessible(page, 'an added version')
     await page.getByRole('link', { name: 'Open it' }).click()
-    await page.getByRole('heading', { name: 'greeter', level: 1, exact: true }).waitFor()
+    // The instructions of the skill have the same heading.
+    await page.locator('header').getByRole('heading', { name: 'greeter', level: 1, exact: true }).waitFor()
     await page.getByText('Imported').first().waitFor()
     await page.goBack()
     await page.getByRole('button', { name: 'Add to my skills' }).click()
