@@ -266,7 +266,7 @@ fn remove_weaker_grants(paths: &mut Vec<PathGrant>) {
 }
 
 /// Refuses permissions that no run of the skill gets, so that approving it is refused, too. Invalid
-/// scopes are left to [`decide`](crate::approval::decide), which describes them.
+/// scopes are left to [`decide`](fn@crate::approval::decide), which describes them.
 pub fn refuse_never_granted(
     permissions: &[Permission],
     tier: Tier,
