@@ -1,7 +1,7 @@
 //! Reads the files in a skill's folder that are not part of the skill: dependencies, caches and the
 //! repository.
 //!
-//! They are neither installed nor published. But whoever uses the folder itself can execute them, so
+//! They are neither installed nor published. But users of the folder itself can execute them, so
 //! a scan of the folder reads them, too.
 
 use std::{fs, path::Path};

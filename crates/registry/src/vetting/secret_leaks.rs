@@ -210,8 +210,9 @@ mod tests {
 
     #[test]
     fn decompression_bomb_is_limited() {
-        let bomb = gzip(&gzip(&vec![b'A'; 64 << 20]));
-        // Without a limit, this would be killed for its time.
-        assert!(!found(&bomb));
+        // A secret behind the limit is not decompressed.
+        let mut text = vec![b'A'; 64 << 20];
+        text.extend_from_slice(SECRET.as_bytes());
+        assert!(!found(&gzip(&gzip(&text))));
     }
 }
