@@ -20,6 +20,7 @@ inputs() {
 	case "$target" in
 	parse | fix | convert)
 		for folder in examples/*/; do
+			[ -f "$folder/SKILL.md" ] || continue
 			name="$(basename "$folder")"
 			cp "$folder/SKILL.md" "fuzz/corpus/$target/$name.md"
 		done
