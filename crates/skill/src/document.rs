@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use savoir_lint::{Diagnostic, Edit, Fix, Severity, Source, Span};
+use savoir_lint::{Diagnostic, Edit, Fix, Safety, Severity, Source, Span};
 
 use crate::{
     edit::EditedText,
@@ -102,6 +102,13 @@ impl Document {
     /// How well the frontmatter could be parsed.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether the frontmatter is valid, or its errors have only one meaning, so that lenient readers
+    /// accept it.
+    pub fn is_readable(&self) -> bool {
+        matches!(self.state, State::Clean | State::Repaired)
+            && self.problems.iter().all(|problem| !problem.is_error() || has_safe_fix(problem))
     }
 
     /// The frontmatter as a map.
@@ -403,6 +410,11 @@ impl Document {
 /// Whether the map at `at` is the inner one of `{{name}}`.
 fn is_template(yaml: &str, at: usize) -> bool {
     at.checked_sub(1).and_then(|at| yaml.get(at..)).is_some_and(|rest| rest.starts_with("{{"))
+}
+
+/// Whether a problem can be repaired without a guess.
+pub(crate) fn has_safe_fix(problem: &Diagnostic) -> bool {
+    problem.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe)
 }
 
 fn problem_of(repair: &Repair) -> Diagnostic {

@@ -1,10 +1,10 @@
 //! Reads a file into a [`Skill`]: detects the dialect, reads the fields, reports problems.
 
-use savoir_lint::{Diagnostic, Safety, Severity, Source};
+use savoir_lint::{Diagnostic, Severity, Source};
 
 use crate::{
     dialect::{self, Detection, Dialect, Reader, Strength},
-    document::{Document, State},
+    document::{Document, State, has_safe_fix},
     folder::Folder,
     frontmatter::{Fences, Layout, Unclosed},
     shape,
@@ -43,10 +43,9 @@ impl Reading {
         let lenient = self.detection.dialect.language().repairs();
         self.document.state() != State::Unreadable
             && self.diagnostics.iter().filter(|found| found.is_error()).all(|found| {
-                let safe = found.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
                 lenient
                     && if self.document.problems().contains(found) {
-                        safe
+                        has_safe_fix(found)
                     } else {
                         is_unrestricting_field(found) && !has_wrong_name_type(found)
                             || found.code == "unknown-dialect"

@@ -26,7 +26,7 @@ use crate::{
 
 pub use lifecycle::{CurationInfo, Lifecycle, Provenance, preamble_line};
 pub use portable::{
-    add_description, derive_handle, has_description, prepare_export, prepare_import,
+    add_description, derive_handle, has_description, prepare_export, prepare_import, repair_fences,
 };
 
 #[derive(Debug)]

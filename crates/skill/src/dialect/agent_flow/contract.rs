@@ -3,14 +3,14 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use savoir_lint::Source;
+use savoir_lint::{Diagnostic, Source};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{AgentFlow, DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, MAX_CONTENT_BYTES};
 use crate::{
     dialect::Language as _,
-    document::{Document, State},
+    document::{Document, State, has_safe_fix},
     frontmatter::Fences,
     name::NameGrammar,
     skill::{Input, Skill},
@@ -90,25 +90,53 @@ pub fn parse(text: &str) -> Result<Content, Refusal> {
     Ok(Content { frontmatter, body: document.body().trim().to_owned() })
 }
 
-/// Parses a file, or returns why it is rejected.
+/// Parses a file, or returns why it is rejected. Nothing is repaired here.
 pub(super) fn document(text: &str) -> Result<Document, Refusal> {
+    let document = repaired_document(text)?;
+    check_problems(&document, Diagnostic::is_error)?;
+    Ok(document)
+}
+
+/// Parses a stored file. Errors in the YAML that have only one meaning are read as agents read them,
+/// unless a specification forbids it for the dialect of the file.
+pub(super) fn stored_document(
+    text: &str,
+    is_repairable: impl FnOnce(&Document) -> bool,
+) -> Result<Document, Refusal> {
+    let document = repaired_document(text)?;
+    let has_errors = document.problems().iter().any(Diagnostic::is_error);
+    let is_lenient = has_errors && is_repairable(&document);
+    check_problems(&document, |problem| {
+        problem.is_error() && !(is_lenient && has_safe_fix(problem))
+    })?;
+    Ok(document)
+}
+
+fn repaired_document(text: &str) -> Result<Document, Refusal> {
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         return Err(Refusal::new("content", "Skill content is empty"));
     }
-    let invalid = |why: &dyn std::fmt::Display| {
-        Refusal::new("frontmatter", format!("Invalid YAML frontmatter: {why}"))
-    };
     let source = Source::from_bytes(text.as_bytes().to_vec()).map_err(|error| invalid(&error))?;
-    // Nothing is repaired here: text that Agent Flow Lite does not read as frontmatter is prompt.
+    // Text that Agent Flow Lite does not read as frontmatter is prompt.
     let fences = Fences { optional: true, ..AgentFlow.fences() };
-    let document = Document::parse_with(source, fences);
-    match document.problems().iter().find(|problem| problem.is_error()) {
-        None => Ok(document),
+    Ok(Document::parse_with(source, fences))
+}
+
+fn check_problems(
+    document: &Document,
+    is_wrong: impl Fn(&Diagnostic) -> bool,
+) -> Result<(), Refusal> {
+    match document.problems().iter().find(|problem| is_wrong(problem)) {
+        None => Ok(()),
         Some(problem) => Err(match problem.code {
             "frontmatter-not-map" => Refusal::new("frontmatter", "frontmatter must be a mapping"),
             _ => invalid(&problem.message),
         }),
     }
+}
+
+fn invalid(why: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new("frontmatter", format!("Invalid YAML frontmatter: {why}"))
 }
 
 /// Checks that every placeholder of a prompt is a declared input.

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::{
     AgentFlow, check_placeholders,
-    contract::{Refusal, document},
+    contract::{Refusal, document, stored_document},
 };
 use crate::{
-    dialect::{self, Dialect, Language as _, Strength},
+    dialect::{self, Detection, Dialect, Language as _, Strength},
     document::{Document, State},
     edit,
     limits::MAX_DESCRIPTION_CHARS,
@@ -26,7 +26,8 @@ pub enum Purpose {
     Create,
     /// The file replaces the stored file of the same name.
     Update,
-    /// The file is already stored, so the limits on its fields are not checked again.
+    /// The file is already stored, so the limits on its fields are not checked again, and errors in
+    /// its YAML are repaired as agents do it.
     Load,
     /// As `Load`, for a file that came from elsewhere: it is read in its own dialect.
     LoadImported,
@@ -66,8 +67,12 @@ impl StoredSkillFile {
     /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
     /// ```
     pub fn read(name: &str, text: &str, purpose: Purpose) -> Result<Self, Refusal> {
-        let document = document(text)?;
-        let has_fields = !document.entries().is_empty() && document.state() == State::Clean;
+        let document = match purpose.is_stored() {
+            true => stored_document(text, agents_repair)?,
+            false => document(text)?,
+        };
+        let is_read = matches!(document.state(), State::Clean | State::Repaired);
+        let has_fields = !document.entries().is_empty() && is_read;
         if !has_fields {
             let message = format!("Skill '{name}' has no valid YAML frontmatter");
             return Err(Refusal::new("frontmatter", message));
@@ -99,7 +104,9 @@ impl StoredSkillFile {
         if skill.description.is_empty() {
             name.clone_into(&mut skill.description);
         }
-        if !purpose.is_stored() {
+        if purpose.is_stored() {
+            shorten_chars(&mut skill.description, MAX_DESCRIPTION_CHARS);
+        } else {
             check_placeholders(&skill.body, &skill.inputs)?;
         }
         Ok(Self { skill, metadata, has_model, owner })
@@ -117,7 +124,7 @@ impl StoredSkillFile {
 /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
 /// ```
 pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
-    let found = document(text)?;
+    let found = stored_document(text, agents_repair)?;
     if scalar(&found, "user_id").is_some() {
         return Ok(text.to_owned());
     }
@@ -131,7 +138,7 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
         None => Edit::insert(block.yaml.end, line),
     };
     let noted = edit::apply(text, &[edit]);
-    let is_readable = document(&noted).ok().is_some_and(|document| {
+    let is_readable = stored_document(&noted, agents_repair).ok().is_some_and(|document| {
         scalar(&document, "user_id") == Some(owner)
             && document.entries().len() >= found.entries().len()
     });
@@ -152,7 +159,7 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
 /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
 /// ```
 pub fn without_owner(text: &str) -> String {
-    let Ok(found) = document(text) else { return text.to_owned() };
+    let Ok(found) = stored_document(text, agents_repair) else { return text.to_owned() };
     let entry = found.entries().iter().find(|entry| entry.key == "user_id");
     let Some(entry) = entry else { return text.to_owned() };
     let start = entry.key_span.start;
@@ -164,20 +171,34 @@ pub fn without_owner(text: &str) -> String {
     }
 }
 
-/// Detects the dialect without the owner's line, which is not from the author.
 fn dialect_of(document: &Document) -> Dialect {
-    let detected = match document.entry_lines("user_id") {
+    detect_without_owner(document)
+        .filter(|detection| detection.strength == Strength::Strong)
+        // The base format is a subset of this dialect.
+        .filter(|detection| detection.dialect != Dialect::AGENTSKILLS)
+        .map_or(Dialect::AGENT_FLOW, |detection| detection.dialect)
+}
+
+/// Whether agents repair the YAML of such a file. The five specifications forbid it.
+fn agents_repair(document: &Document) -> bool {
+    detect_without_owner(document).is_none_or(|detection| detection.dialect.language().repairs())
+}
+
+/// Detects the dialect without the owner's line, which is not from the author.
+fn detect_without_owner(document: &Document) -> Option<Detection> {
+    match document.entry_lines("user_id") {
         Some(lines) => {
             let text = edit::apply(document.text(), &[Edit::replace(lines, "")]);
             dialect::detect(&Document::parse(crate::Source::new(text)), None)
         }
         None => dialect::detect(document, None),
-    };
-    detected
-        .filter(|detection| detection.strength == Strength::Strong)
-        // The base format is a subset of this dialect.
-        .filter(|detection| detection.dialect != Dialect::AGENTSKILLS)
-        .map_or(Dialect::AGENT_FLOW, |detection| detection.dialect)
+    }
+}
+
+fn shorten_chars(text: &mut String, max: usize) {
+    if let Some((end, _)) = text.char_indices().nth(max) {
+        text.truncate(end);
+    }
 }
 
 fn check_name(document: &Document, name: &str, purpose: Purpose) -> Result<(), Refusal> {
@@ -230,7 +251,8 @@ fn check_fields(document: &Document) -> Result<(), Refusal> {
         return Err(Refusal::new("inputs", "inputs must be a list"));
     };
     let mut names = HashSet::new();
-    for item in items {
+    for (at, item) in items.iter().enumerate() {
+        check_required(at, item)?;
         let name = item.get("name").and_then(Node::text);
         if let Some(name) = name.filter(|name| !name.is_empty() && !names.insert(*name)) {
             return Err(Refusal::new("inputs", format!("Two inputs have the name '{name}'")));
@@ -246,6 +268,21 @@ fn check_fields(document: &Document) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Checks that `required` is a boolean: another value would mean that the input is not required. The
+/// message is that of `savoir check`.
+fn check_required(at: usize, input: &Node) -> Result<(), Refusal> {
+    let version = AgentFlow.yaml();
+    let Some(node) = input.get("required").filter(|node| !node.is_null(version)) else {
+        return Ok(());
+    };
+    if node.boolean(version).is_some() {
+        return Ok(());
+    }
+    let is = node.type_name(version);
+    let message = format!("`inputs[{at}].required` is {is}, it must be `true` or `false`");
+    Err(Refusal::new("inputs", message))
 }
 
 fn check_text(field: &'static str, word: &str, most: usize, node: &Node) -> Result<(), Refusal> {
@@ -330,6 +367,16 @@ mod tests {
                 "Input label must not be empty",
             ),
             (
+                "---\ninputs: [{name: n, required: 'true'}]\n---\n",
+                "inputs",
+                "`inputs[0].required` is a string, it must be `true` or `false`",
+            ),
+            (
+                "---\ninputs: [{name: n, required: yes}, {name: m, required: 1}]\n---\n",
+                "inputs",
+                "`inputs[1].required` is a number, it must be `true` or `false`",
+            ),
+            (
                 &format!("---\ninputs: [{{name: n, default: {long}}}]\n---\n"),
                 "inputs",
                 "Input default must be 1024 characters or less",
@@ -366,6 +413,43 @@ mod tests {
             other.message,
             "Skill name mismatch: folder name 'a' does not match frontmatter name 'b'"
         );
+    }
+
+    #[test]
+    fn stored_files_are_repaired_as_agents_do() {
+        for text in [
+            "---\ndescription: Reviews code: style and bugs\n---\nB\n",
+            "---\nname: a\ndescription: @team reviews\nuser_id: '7'\n---\nB\n",
+            "---\r\nname: a\r\ndescription: \"x\" and y\r\ntags: - a\r\n---\r\nB\r\n",
+        ] {
+            let owned = with_owner(text, "7").unwrap();
+            for purpose in [Purpose::Load, Purpose::LoadImported] {
+                let stored = StoredSkillFile::read("a", &owned, purpose).expect(text);
+                assert_eq!(stored.owner.as_deref(), Some("7"), "{owned}");
+                assert!(!stored.skill.description.is_empty(), "{owned}");
+            }
+            if !text.contains("user_id") {
+                assert_eq!(without_owner(&owned), text);
+            }
+            let refusal = StoredSkillFile::read("a", text, Purpose::Create).unwrap_err();
+            assert_eq!(refusal.field, "frontmatter", "{text}");
+        }
+        for text in [
+            "---\nname: [a\ndescription: d\n---\nB\n",
+            "---\nname: a\ndescription: a: b\ninputs: [{name: n, type: text}]\n---\nB\n",
+        ] {
+            assert!(StoredSkillFile::read("a", text, Purpose::Load).is_err(), "{text}");
+            assert_eq!(with_owner(text, "7").unwrap_err().field, "frontmatter", "{text}");
+        }
+    }
+
+    #[test]
+    fn long_descriptions_of_stored_files_are_shortened() {
+        let text = format!("---\ndescription: {}\n---\nB", "ä".repeat(2000));
+        for purpose in [Purpose::Load, Purpose::LoadImported] {
+            let stored = StoredSkillFile::read("a", &text, purpose).unwrap();
+            assert_eq!(stored.skill.description.chars().count(), MAX_DESCRIPTION_CHARS);
+        }
     }
 
     #[test]

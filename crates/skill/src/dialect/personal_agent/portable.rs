@@ -1,18 +1,21 @@
 //! Prepares skill texts for import and export, changing only what other systems would not read.
 
 use savoir_lint::Edit;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Dialect, Source, allowed_tools,
     dialect::{agent_flow::without_owner, prose::first_paragraph},
-    document::{Document, State},
+    document::{Document, State, has_safe_fix},
     edit,
     limits::MAX_DESCRIPTION_CHARS,
     name,
     reading::read_as,
     skill::Mode,
-    yaml::{Entry, YamlVersion, write::write_scalar},
+    yaml::{
+        Entry, YamlVersion,
+        write::{write_entry, write_scalar},
+    },
 };
 
 /// The order of fields in a rewritten file.
@@ -22,6 +25,10 @@ const ORDER: [&str; 8] = [
 ];
 
 const YAML: YamlVersion = YamlVersion::V1_1;
+
+/// Problems of the fences that [`repair_fences`] repairs.
+const FENCE_PROBLEMS: [&str; 3] = ["code-fenced", "missing-fence", "unclosed-frontmatter"];
+const MAX_FENCE_REPAIRS: usize = 3;
 
 fn parse(text: &str) -> Document {
     Document::parse_with(Source::new(text.to_owned()), Dialect::PERSONAL_AGENT.fences())
@@ -63,13 +70,40 @@ pub fn prepare_import(text: &str, name: &str) -> String {
         return format!("---\nname: {name}\ndescription: {description}\n---\n\n{body}");
     }
     // Broken files are not repaired: the result would differ from what the author sees.
-    let clean = reading.document.state() == State::Clean;
-    match reading.document.field("name").filter(|_| clean) {
+    match reading.document.field("name").filter(|_| reading.document.is_readable()) {
         Some(node) if node.string(YAML) != Some(name) => {
             edit::apply(&text, &[Edit::replace(node.span, write_scalar(name, YAML))])
         }
         _ => text,
     }
+}
+
+/// Adds missing fences and removes a code block around the whole file, if its frontmatter is
+/// recognizable. Returns the text with what was repaired.
+///
+/// ```
+/// use savoir_skill::dialect::personal_agent::repair_fences;
+///
+/// let (text, repairs) = repair_fences("---\nname: tea\ndescription: d\n\n# Tea\n").unwrap();
+/// assert_eq!(text, "---\nname: tea\ndescription: d\n---\n\n# Tea\n");
+/// assert_eq!(repairs, ["Missing closing '---': the frontmatter is never closed"]);
+/// assert_eq!(repair_fences("# Tea\n"), None);
+/// ```
+pub fn repair_fences(text: &str) -> Option<(String, Vec<String>)> {
+    let mut repaired = text.to_owned();
+    let mut repairs = Vec::new();
+    // A code block can contain a frontmatter that is never closed.
+    while repairs.len() < MAX_FENCE_REPAIRS {
+        let document = Document::parse(Source::new(repaired.clone()));
+        let found = document.problems().iter().find_map(|problem| {
+            let is_repairable = FENCE_PROBLEMS.contains(&problem.code) && has_safe_fix(problem);
+            Some((problem, problem.fix.as_ref().filter(|_| is_repairable)?))
+        });
+        let Some((problem, fix)) = found else { break };
+        repaired = edit::apply(&repaired, &fix.edits);
+        repairs.push(problem.message.clone());
+    }
+    (!repairs.is_empty()).then_some((repaired, repairs))
 }
 
 /// Adds the first paragraph of the body as `description` to a file that has none; `None` if there is
@@ -95,8 +129,8 @@ pub fn add_description(text: &str) -> Option<String> {
     };
     let repaired = edit::apply(text, &[edit]);
     let read = parse(&repaired);
-    let is_read = read.field("description").and_then(|node| node.text()) == Some(&description);
-    (is_read && read.state() == State::Clean).then_some(repaired)
+    let is_added = read.field("description").and_then(|node| node.text()) == Some(&description);
+    (is_added && read.is_readable()).then_some(repaired)
 }
 
 /// Whether a file says what its skill does.
@@ -113,8 +147,8 @@ fn shorten_description(description: &str) -> String {
     cut.trim_end().to_owned()
 }
 
-/// The text of a skill for others: without its owner, with the fields of the portable format as that
-/// writes them. What needs no change stays byte for byte, and no field is lost.
+/// The text of a skill for others: without its owner, with valid YAML, with the fields of the portable
+/// format as that writes them. What needs no change stays byte for byte, and no field is lost.
 ///
 /// ```
 /// use savoir_skill::dialect::personal_agent::prepare_export;
@@ -126,7 +160,7 @@ fn shorten_description(description: &str) -> String {
 /// );
 /// ```
 pub fn prepare_export(text: &str, name: &str) -> String {
-    let text = prepare_import(text, name);
+    let text = repair_values(prepare_import(text, name));
     let document = parse(&text);
     let Some(block) = document.layout().closed_block().filter(|_| document.state() == State::Clean)
     else {
@@ -150,6 +184,19 @@ pub fn prepare_export(text: &str, name: &str) -> String {
     let tries = [whole(lines(ordered)), whole(lines(fields.lines.clone()))];
     let kept = |written: &String| fields.are_equal_in(&parse(written));
     tries.into_iter().find(kept).unwrap_or(text)
+}
+
+/// Repairs the YAML of a file if its errors have only one meaning.
+fn repair_values(text: String) -> String {
+    let document = parse(&text);
+    if document.state() != State::Repaired {
+        return text;
+    }
+    let fixes = document.problems().iter().filter(|problem| has_safe_fix(problem));
+    let fixes = fixes.filter_map(|problem| problem.fix.as_ref());
+    let edits: Vec<Edit> = fixes.flat_map(|fix| fix.edits.clone()).collect();
+    let repaired = edit::apply(&text, &edits);
+    if parse(&repaired).state() == State::Clean { repaired } else { text }
 }
 
 /// The fields of a file as the portable format writes them.
@@ -214,6 +261,13 @@ impl PortableFields {
                     format!("{before}description: {}{line_end}", write_scalar(&description, YAML));
                 ("description", Value::from(description), line)
             }
+            // Readers of the portable format reject a file whose `metadata` is not a map.
+            "metadata" if !is_map_or_empty(entry) => {
+                let inner = Map::from_iter([("metadata".to_owned(), entry.value.to_value(YAML))]);
+                let value = Value::Object(inner);
+                let lines = write_entry("metadata", &value, 0).replace('\n', line_end);
+                ("metadata", value, format!("{before}{lines}"))
+            }
             "when-to-use" => {
                 let rest = &text[entry.key_span.end..lines.end];
                 let value = entry.value.to_value(YAML);
@@ -249,6 +303,10 @@ impl PortableFields {
                 document.field(key).is_some_and(|node| node.to_value(YAML) == *value)
             })
     }
+}
+
+fn is_map_or_empty(metadata: &Entry) -> bool {
+    metadata.value.entries().is_some() || metadata.value.is_null(YAML)
 }
 
 fn is_too_long(description: &Entry) -> bool {
@@ -322,6 +380,53 @@ mod tests {
         for text in ["---\nname: a\n---\n# Only\n", "---\nname: [\n---\nHi.\n", "Hi.\n"] {
             assert_eq!(add_description(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn metadata_that_is_not_a_map_is_exported_in_one() {
+        for (value, line) in
+            [("just text", "just text"), ("[1, b]", "\n    - 1\n    - b"), ("7", "7")]
+        {
+            let text = format!("---\nname: a\ndescription: d\nmetadata: {value}\n---\nB\n");
+            let exported = prepare_export(&text, "a");
+            let space = if line.starts_with('\n') { "" } else { " " };
+            assert_eq!(
+                exported,
+                format!(
+                    "---\nname: a\ndescription: d\nmetadata:\n  metadata:{space}{line}\n---\nB\n"
+                )
+            );
+            assert_eq!(prepare_export(&exported, "a"), exported);
+        }
+        let empty = "---\nname: a\ndescription: d\nmetadata:\n---\nB\n";
+        assert_eq!(prepare_export(empty, "a"), empty);
+    }
+
+    #[test]
+    fn slips_in_the_yaml_are_imported_unchanged_and_exported_repaired() {
+        let text = "---\nname: a\ndescription: Reviews code: style\nlicense: MIT\n---\nB\n";
+        assert_eq!(prepare_import(text, "a"), text);
+        assert_eq!(
+            prepare_export(text, "a"),
+            text.replace("Reviews code: style", "\"Reviews code: style\"")
+        );
+        let other = "---\nname: A: b\ndescription: x: y\n---\nB\n";
+        assert_eq!(prepare_import(other, "a-b"), other.replace("A: b", "a-b"));
+        let added = add_description("---\nname: a\nlicense: x: y\n---\nB\n").unwrap();
+        assert_eq!(added, "---\nname: a\nlicense: x: y\ndescription: B\n---\nB\n");
+    }
+
+    #[test]
+    fn fences_are_repaired() {
+        for (text, repaired) in [
+            ("---\nname: a\ndescription: d\n\nB\n", "---\nname: a\ndescription: d\n---\n\nB\n"),
+            ("name: a\ndescription: d\n---\nB\n", "---\nname: a\ndescription: d\n---\nB\n"),
+            ("```\n---\nname: a\n---\nB\n```\n", "---\nname: a\n---\nB\n"),
+        ] {
+            assert_eq!(repair_fences(text).map(|found| found.0).as_deref(), Some(repaired));
+            assert_eq!(repair_fences(repaired), None);
+        }
+        assert_eq!(repair_fences("---\nname: [a\n\nB\n"), None, "a guess");
     }
 
     #[test]
