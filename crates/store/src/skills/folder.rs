@@ -93,8 +93,10 @@ impl FolderSkills {
 
     /// Returns the names of all entries in the folder of all skills.
     pub(super) fn entries(&self) -> Result<Vec<String>, StoreError> {
-        let Some(entries) = if_there(fs::read_dir(&self.root), &self.root)? else {
-            return Ok(Vec::new());
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(file_error(&self.root, &error)),
         };
         let mut names = Vec::new();
         for entry in entries {
@@ -103,6 +105,19 @@ impl FolderSkills {
         }
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Fails if the folder of all skills is something else, so that no skill is reported as missing.
+    fn check_root(&self) -> Result<(), StoreError> {
+        match fs::metadata(&self.root) {
+            Ok(metadata) if !metadata.is_dir() => {
+                Err(file_error(&self.root, &io::ErrorKind::NotADirectory.into()))
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(file_error(&self.root, &error))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
@@ -140,6 +155,7 @@ impl FolderSkills {
         let path = self.path(name);
         let metadata = if_there(fs::metadata(&path), &path)?.filter(Metadata::is_file);
         let Some(metadata) = metadata else {
+            self.check_root()?;
             self.cache().remove(name);
             return Ok(None);
         };
@@ -200,6 +216,7 @@ impl FolderSkills {
             text: text.into(),
             created_at: self.created_at(name).unwrap_or_else(|| modified_at(&metadata)),
             updated_at: modified_at(&metadata),
+            is_valid: problem.is_none(),
         };
         let read = ReadFile { file, problem };
         let settled = before == after && before.is_settled();

@@ -4,7 +4,7 @@ use std::{
     fs, io,
     io::{Read as _, Seek as _, Write as _},
     ops::Range,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -57,7 +57,8 @@ impl Folder {
         .await
     }
 
-    /// Writes and syncs a test file, and deletes it.
+    /// Writes and syncs a test file, and deletes it. The folders below must take files, too: an
+    /// operator may replace or mount each of them.
     pub(crate) async fn try_write(&self) -> Result<(), StoreError> {
         let (path, trying) = (self.path.clone(), Arc::clone(&self.trying));
         // A disk that hangs blocks the thread of the test; a second one would hang as well.
@@ -65,14 +66,9 @@ impl Folder {
             return std::future::pending().await;
         }
         on_a_thread(move || {
-            let write = || {
-                let mut file = unfinished_in(&path)?;
-                file.write_all(&vec![0; WRITE_TEST_BYTES])?;
-                file.as_file().sync_all()
-            };
-            let written = write();
+            let tried = test_writes(&path);
             trying.store(false, Ordering::Release);
-            written.map_err(|error| file_error(&path, &error))
+            tried
         })
         .await
     }
@@ -205,6 +201,30 @@ impl Folder {
         })
         .await
     }
+}
+
+fn test_writes(root: &Path) -> Result<(), StoreError> {
+    let device = |path: &Path| fs::metadata(path).map(|known| known.dev());
+    let fail = |path: &Path, error: io::Error| file_error(path, &error);
+    test_write(root).map_err(|error| fail(root, error))?;
+    let own = device(root).map_err(|error| fail(root, error))?;
+    for folder in OWN_FOLDERS.map(|name| root.join(name)) {
+        let tried = match device(&folder) {
+            // The first file creates it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Ok(device) if device == own => tempfile::tempfile_in(&folder).map(drop),
+            Ok(_) => test_write(&folder),
+            Err(error) => Err(error),
+        };
+        tried.map_err(|error| fail(&folder, error))?;
+    }
+    Ok(())
+}
+
+fn test_write(folder: &Path) -> io::Result<()> {
+    let mut file = unfinished_in(folder)?;
+    file.write_all(&vec![0; WRITE_TEST_BYTES])?;
+    file.as_file().sync_all()
 }
 
 /// Compares and replaces under a file lock, so that concurrent swaps run one after the other.

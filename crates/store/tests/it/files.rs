@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use savoir_store::{Storage, StoreError};
 
 use crate::harness::{for_each_storage, s3};
 
@@ -70,7 +71,7 @@ async fn a_folder_is_for_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let temp = tempfile::TempDir::new().unwrap();
     let path = temp.path().join("a/b");
-    let storage = savoir_store::Storage::folder(&path).unwrap();
+    let storage = Storage::folder(&path).unwrap();
     storage.put("k", Bytes::from_static(b"v")).await.unwrap();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o700);
@@ -87,11 +88,41 @@ async fn unusable_storages_are_reported() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn folder_that_is_replaced_by_a_file_is_reported() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let storage = Storage::folder(folder.path()).unwrap();
+    let skills = storage.skills();
+    // Before the first skill, there is no folder.
+    storage.try_write().await.unwrap();
+    assert_eq!(skills.list().await.unwrap(), []);
+    skills.create("a", "text").await.unwrap();
+    storage.try_write().await.unwrap();
+    let place = folder.path().join("skills");
+    std::fs::rename(&place, folder.path().join("away")).unwrap();
+    std::fs::write(&place, "").unwrap();
+    for failed in [
+        storage.try_write().await.map(|()| "write"),
+        skills.list().await.map(|_| "list"),
+        skills.keys().await.map(|_| "keys"),
+        skills.read("a").await.map(|_| "read"),
+        skills.read_lossy("b").await.map(|_| "read_lossy"),
+    ] {
+        assert!(matches!(failed, Err(StoreError::File { .. })), "{failed:?}");
+    }
+    std::fs::remove_file(&place).unwrap();
+    std::fs::rename(folder.path().join("away"), &place).unwrap();
+    storage.try_write().await.unwrap();
+    assert!(skills.read("a").await.unwrap().is_some());
+    let mut names = std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.all(|name| !name.to_string_lossy().starts_with(".tmp-")));
+}
+
 /// Only a folder has files that are half written.
 #[tokio::test]
 async fn files_of_writers_that_died_are_removed() {
     let temp = tempfile::TempDir::new().unwrap();
-    let storage = savoir_store::Storage::folder(temp.path()).unwrap();
+    let storage = Storage::folder(temp.path()).unwrap();
     storage.put("knowledge/base/doc", Bytes::from_static(b"v")).await.unwrap();
     let old = std::time::SystemTime::now() - std::time::Duration::from_mins(1);
     let unfinished = |path: &str| {
