@@ -3,6 +3,7 @@
 use std::{
     ops::{Deref, DerefMut},
     path::{Path, PathBuf},
+    pin::pin,
     str::FromStr,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -33,6 +34,8 @@ const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
 /// How long to wait for a connection to a server.
 const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a write may take until it is tested whether the server takes connections.
+const CONNECT_TEST_DELAY: Duration = Duration::from_millis(100);
 /// SQLite cannot use a disk with less free space, and reports that as an I/O error.
 const MIN_FREE_BYTES: u64 = 1024 * 1024;
 
@@ -176,8 +179,32 @@ impl Database {
         sql("SELECT 1").one(self.reader()).await.map(drop)
     }
 
-    /// Checks that the database can be written.
+    /// Checks that the database can be written. A server that refuses connections is an error at
+    /// once: the pool would try to connect again for a while.
     pub async fn try_write(&self) -> Result<(), StoreError> {
+        let mut write = pin!(self.write_mark());
+        match timeout(CONNECT_TEST_DELAY, &mut write).await {
+            Ok(written) => return written,
+            Err(_) if self.kind == DatabaseKind::Sqlite => return write.await,
+            Err(_) => {}
+        }
+        let options = self.writer.connect_options();
+        let connect = async {
+            match AnyConnection::connect_with(&options).await {
+                Ok(connection) => {
+                    let _ = connection.close().await;
+                    std::future::pending().await
+                }
+                Err(error) => Err(error.into()),
+            }
+        };
+        tokio::select! {
+            written = write => written,
+            refused = connect => refused,
+        }
+    }
+
+    async fn write_mark(&self) -> Result<(), StoreError> {
         sql("INSERT INTO settings (name, value) VALUES ('ready', $1)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
         .text(&Timestamp::now().to_string())

@@ -1,4 +1,14 @@
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
 use savoir_store::{Database, DatabaseKind, StoreError, Timestamp};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    task::{JoinHandle, JoinSet},
+};
 
 use crate::harness::{for_each_database, for_each_url};
 
@@ -84,6 +94,44 @@ async fn unusable_databases_are_reported() {
     assert!(Database::open("sqlite://:memory:").await.is_err());
     let folder = tempfile::TempDir::new().unwrap();
     assert!(Database::open_folder(&folder.path().join("none").join("file\0")).await.is_err());
+}
+
+/// A server that refuses connections is reported at once, not after the timeout of the pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_connection_is_reported_at_once() {
+    for_each_url(async |url, _| {
+        let Some((head, rest)) = url.split_once('@') else { return };
+        let (address, name) = rest.split_once('/').unwrap();
+        let (address, forwarding) = forwarder(address.to_owned()).await;
+        let database = Database::open(&format!("{head}@{address}/{name}")).await.unwrap();
+        database.try_write().await.unwrap();
+        forwarding.abort();
+        assert!(forwarding.await.is_err());
+        for _ in 0..3 {
+            let began = Instant::now();
+            let error = database.try_write().await.unwrap_err();
+            assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+            assert!(began.elapsed() < Duration::from_millis(700), "{:?}", began.elapsed());
+        }
+    })
+    .await;
+}
+
+/// Forwards connections to an address until the task is aborted.
+async fn forwarder(to: String) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let forwarding = tokio::spawn(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (mut here, _) = listener.accept().await.unwrap();
+            let mut there = TcpStream::connect(&to).await.unwrap();
+            connections.spawn(async move {
+                let _ = copy_bidirectional(&mut here, &mut there).await;
+            });
+        }
+    });
+    (address, forwarding)
 }
 
 #[test]
