@@ -53,6 +53,12 @@ pub fn name_of_key(key: &str) -> &str {
     key.split_once(OWNER_SEPARATOR).map_or(key, |(name, _)| name)
 }
 
+/// The account in a key.
+pub fn owner_of_key(key: &str) -> Option<&str> {
+    let (_, owner) = key.split_once(OWNER_SEPARATOR)?;
+    Some(owner).filter(|owner| *owner != SHARED_OWNER)
+}
+
 /// The SKILL.md of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFile {
@@ -64,6 +70,9 @@ pub struct SkillFile {
     pub updated_at: Timestamp,
     /// An opaque version that changes with every write.
     pub version: String,
+    /// Whether the file is valid text. Otherwise `text` has replacement characters, or not all of
+    /// the file.
+    pub is_valid: bool,
 }
 
 impl SkillFile {

@@ -155,7 +155,8 @@ impl BucketSkills {
             Err(_) => Some(NOT_UTF8),
         };
         let text = String::from_utf8_lossy(&bytes).into();
-        let file = SkillFile { key: name.to_owned(), text, created_at, updated_at, version };
+        let (key, is_valid) = (name.to_owned(), problem.is_none());
+        let file = SkillFile { key, text, created_at, updated_at, version, is_valid };
         Ok(ReadFile { file, problem })
     }
 
