@@ -79,6 +79,9 @@ enum Words {
     Text(fn(&str) -> Result<(), &'static str>),
     /// The name of a subcommand.
     Subcommand(Subcommands),
+    /// Tasks that a file of the project defines. Without a task, the program runs the default one,
+    /// except with these options.
+    Tasks(&'static [&'static str]),
     /// Every word can make the program run something.
     Opaque,
 }

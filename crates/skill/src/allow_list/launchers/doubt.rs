@@ -95,7 +95,17 @@ impl<'a> Command<'a> {
             }
             at += 1;
         }
-        Ok(())
+        match self.launcher.words {
+            // A pattern with more than the program names what it runs, such as another folder.
+            Words::Tasks(informs) if plain == 0 && self.named <= 1 && !self.has_any(informs) => {
+                Err(self.text("without the name of a task it runs the default one of the project"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn has_any(self, options: &[&str]) -> bool {
+        self.words.iter().any(|word| options.contains(&word.as_str()))
     }
 
     /// Returns the first word with one of [`Launcher::runs_if`] that the pattern does not contain.
@@ -262,8 +272,8 @@ impl<'a> Command<'a> {
             Words::Text(_) if place > 0 => None,
             Words::Text(_) => self.read(Some(word), at).err().map(Err),
             Words::Subcommand(known) => Some(self.subcommand(at, &known)),
-            Words::Opaque if self.is_named(at) => None,
-            Words::Opaque => Some(Err(self.runs(word))),
+            Words::Opaque | Words::Tasks(_) if self.is_named(at) => None,
+            Words::Opaque | Words::Tasks(_) => Some(Err(self.runs(word))),
         }
     }
 
@@ -369,8 +379,9 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    fn program(self) -> &'static str {
-        self.launcher.names.first().copied().unwrap_or_default()
+    /// The name by which the program is called.
+    fn program(self) -> &'a str {
+        self.words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default()
     }
 
     fn runs(self, what: &str) -> String {

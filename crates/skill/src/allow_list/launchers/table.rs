@@ -34,6 +34,9 @@ const fn shell(after: usize) -> Words {
     Words::Command { after, how: CommandPassing::Shell }
 }
 
+/// Programs that run the tasks of a project.
+const TASKS: Launcher = Launcher { words: Words::Tasks(&["--version", "--help", "-h"]), ..BASE };
+
 /// Programs of which every word can run something.
 const OPAQUE: Launcher = Launcher { words: Words::Opaque, ..BASE };
 
@@ -170,7 +173,7 @@ pub(super) static TABLE: &[Launcher] = &[
         words: command(0),
         ..BASE
     },
-    Launcher { names: &["su", "runuser", "chroot", "nsenter", "unshare", "setpriv", "capsh", "start-stop-daemon"], ..OPAQUE },
+    Launcher { names: &["su", "runuser", "chroot", "nsenter", "unshare", "setpriv", "capsh", "start-stop-daemon", "setarch", "gosu", "su-exec", "runcon", "schedtool", "cgexec", "envdir", "setlock", "systemd-nspawn", "flatpak-spawn", "toolbox", "distrobox", "wine", "mpirun", "mpiexec", "srun", "sbatch", "salloc", "qsub", "foreman", "overmind", "honcho", "pm2", "forever", "gdbserver", "rr", "heaptrack", "uftrace", "bear", "scan-build", "libtool"], ..OPAQUE },
     Launcher { names: &["nice"], takes: &["-n"], words: command(0), ..BASE },
     Launcher { names: &["ionice"], takes: &["-c", "-n", "-p"], words: command(0), ..BASE },
     Launcher { names: &["chrt", "taskset"], words: command(1), ..BASE },
@@ -182,6 +185,13 @@ pub(super) static TABLE: &[Launcher] = &[
     },
     Launcher { names: &["nohup", "setsid", "fakeroot", "command", "builtin", "exec", "busybox", "toybox", "catchsegv"], words: command(0), ..BASE },
     Launcher { names: &["time"], takes: &["-f", "-o"], words: command(0), ..BASE },
+    Launcher { names: &["prlimit"], takes: &["-p", "-o", "--pid", "--output"], words: command(0), ..BASE },
+    Launcher { names: &["linux32", "linux64", "i386", "i486", "i586", "i686", "x86_64", "uname26"], words: command(0), ..BASE },
+    Launcher { names: &["logsave"], words: command(1), ..BASE },
+    Launcher { names: &["choom"], takes: &["-n", "-p", "--adjust", "--pid"], words: command(0), ..BASE },
+    Launcher { names: &["uclampset"], takes: &["-m", "-M", "-p", "--pid"], words: command(0), ..BASE },
+    Launcher { names: &["ssh-agent"], takes: &["-a", "-t", "-E", "-O", "-P"], words: command(0), ..BASE },
+    Launcher { names: &["dumb-init", "tini", "chronic", "systemd-cat", "ccache", "sccache", "distcc", "icecc", "mispipe", "tsp", "nq", "trickle", "tsocks"], words: command(0), ..BASE },
     Launcher { names: &["stdbuf"], takes: &["-i", "-o", "-e"], words: command(0), ..BASE },
     Launcher { names: &["watch"], takes: &["-n", "--interval"], words: shell(0), ..BASE },
     Launcher {
@@ -281,7 +291,7 @@ pub(super) static TABLE: &[Launcher] = &[
         words: Words::Script { ends: &[] },
         ..BASE
     },
-    Launcher { names: &["lua", "luajit", "tclsh", "julia", "Rscript", "guile", "osascript"], understood: Only(&["-v", "--version", "--help"]), words: Words::Script { ends: &[] }, ..BASE },
+    Launcher { names: &["lua", "luajit", "julia", "Rscript", "guile", "osascript"], understood: Only(&["-v", "--version", "--help"]), words: Words::Script { ends: &[] }, ..BASE },
     // Builds and packages.
     Launcher {
         names: &["make", "gmake"],
@@ -431,19 +441,61 @@ pub(super) static TABLE: &[Launcher] = &[
     Launcher {
         names: &["gradle", "gradlew"],
         executes: &["-I", "-b", "-c", "-P", "-D", "--init-script", "--build-file", "--settings-file", "--include-build", "--system-prop", "--project-prop"],
-        ..BASE
+        takes: &["-x", "-p", "--exclude-task", "--tests", "--console"],
+        ..TASKS
     },
     Launcher {
         names: &["mvn", "mvnw"],
         executes: &["-D", "-f", "-s", "-gs", "-t", "--define", "--file", "--settings", "--global-settings", "--toolchains"],
+        takes: &["-T", "--threads"],
+        words: Words::Tasks(&["--version", "--help", "-h", "-v"]),
         risky_parts: &["exec:", "antrun:"],
         ..BASE
     },
     Launcher { names: &["ant"], executes: &["-f", "-D", "-lib", "-logger", "-listener", "-file", "-buildfile"], style: Style::Whole, ..BASE },
     Launcher { names: &["cmake"], executes: &["-P", "-E", "-C", "-D", "--toolchain"], ..BASE },
-    Launcher { names: &["ninja"], executes: &["-f"], takes: &["-C", "-j", "-k", "-l", "-d"], ..BASE },
-    Launcher { names: &["just"], executes: &["-f", "-c", "--justfile", "--command", "--shell", "--shell-arg", "--dotenv-path"], ..BASE },
-    Launcher { names: &["task"], executes: &["-t", "--taskfile"], ..BASE },
+    Launcher { names: &["ninja", "samu"], executes: &["-f", "-C"], takes: &["-j", "-k", "-l", "-d"], ..TASKS },
+    Launcher {
+        names: &["just"],
+        executes: &["-f", "-c", "-d", "--justfile", "--command", "--shell", "--shell-arg", "--dotenv-path", "--working-directory"],
+        words: Words::Tasks(&["--version", "--help", "-h", "-V", "--list", "-l", "--summary", "--dump", "--evaluate"]),
+        ..BASE
+    },
+    Launcher {
+        names: &["task", "go-task"],
+        executes: &["-t", "-d", "--taskfile", "--dir"],
+        words: Words::Tasks(&["--version", "--help", "-h", "--list", "-l", "--list-all", "-a"]),
+        ..BASE
+    },
+    Launcher {
+        names: &["tox", "nox"],
+        executes: &["-c", "-f", "-x", "--conf", "--noxfile", "--override"],
+        words: Words::Tasks(&["--version", "--help", "-h", "--list", "-l", "-a", "--showconfig"]),
+        ..BASE
+    },
+    Launcher {
+        names: &[
+            "gulp", "grunt", "nx", "turbo", "lerna", "rush", "invoke", "inv", "fab", "pre-commit", "lefthook", "bazel", "bazelisk",
+            "buck", "buck2", "pants", "please", "sbt", "mill", "lein", "mix", "rebar3", "cabal", "stack", "dune", "swift", "xcodebuild",
+            "dotnet", "msbuild", "meson", "scons", "waf", "ctest", "earthly", "dagger", "skaffold", "tilt", "docker-compose",
+            "podman-compose", "pulumi", "packer", "cdk", "serverless", "debuild", "dpkg-buildpackage", "dpkg-reconfigure", "rpmbuild",
+            "autoreconf", "checkinstall",
+        ],
+        ..TASKS
+    },
+    Launcher {
+        names: &["helm"],
+        executes: &["--kubeconfig"],
+        understood: Only(&["-n", "--namespace", "--help", "-h", "--kube-context", "--debug"]),
+        takes: &["-n", "--namespace", "--kube-context"],
+        words: Words::Subcommand(Subcommands {
+            plain: &["list", "ls", "status", "get", "show", "search", "version", "history", "lint", "template", "env", "verify", "repo list"],
+            acts: &["install", "upgrade", "uninstall", "rollback", "plugin", "pull", "push", "dependency", "repo", "test", "package", "create", "registry"],
+            options: &["--post-renderer", "--kubeconfig"],
+            ..NO_SUBCOMMANDS
+        }),
+        ..BASE
+    },
     Launcher { names: &["pytest"], executes: &["-p", "-c", "-o", "--pdbcls", "--override-ini", "--config-file"], ..BASE },
     Launcher {
         names: &["terraform", "tofu"],
@@ -457,7 +509,7 @@ pub(super) static TABLE: &[Launcher] = &[
         style: Style::Whole,
         ..BASE
     },
-    Launcher { names: &["ansible", "ansible-playbook", "vagrant", "salt", "expect", "autoexpect"], ..OPAQUE },
+    Launcher { names: &["ansible", "ansible-playbook", "vagrant", "salt", "expect", "autoexpect", "tclsh", "wish", "m4", "dc", "gnuplot", "octave", "mail", "mailx", "ftp", "telnet"], ..OPAQUE },
     // More languages.
     Launcher {
         names: &["java"],
@@ -493,6 +545,31 @@ pub(super) static TABLE: &[Launcher] = &[
         ..BASE
     },
     // Services and packages of the system.
+    Launcher {
+        names: &["dpkg"],
+        // Packages have scripts, and hooks are commands.
+        executes: &["--pre-invoke", "--post-invoke", "--status-logger", "--root", "--instdir", "--admindir"],
+        acts: &["-i", "-r", "-P", "-A", "--install", "--unpack", "--configure", "--remove", "--purge", "--triggers-only"],
+        understood: Only(&[
+            "-l", "-s", "-L", "-S", "-p", "-C", "-V", "-I", "-c", "--list", "--status", "--listfiles", "--search", "--print-avail",
+            "--get-selections", "--print-architecture", "--print-foreign-architectures", "--audit", "--verify", "--info",
+            "--contents", "--compare-versions", "--no-pager", "--version", "--help",
+        ]),
+        ..BASE
+    },
+    Launcher {
+        names: &["rpm"],
+        executes: &["-E", "-D", "--eval", "--define", "--pipe", "--root", "--dbpath", "--load", "--macros", "--rcfile"],
+        acts: &["-i", "-U", "-F", "-e", "--install", "--upgrade", "--freshen", "--erase", "--reinstall", "--rebuild"],
+        understood: AllAnd(&["--info", "--requires", "--provides"]),
+        ..BASE
+    },
+    Launcher {
+        names: &["gpg", "gpg2"],
+        executes: &["--photo-viewer", "--exec-path", "--homedir", "--options", "--load-extension", "--agent-program", "--dirmngr-program", "--keyserver-options"],
+        acts: &["-o", "--output", "--export-secret-keys"],
+        ..BASE
+    },
     Launcher {
         names: &["apt", "apt-get", "dnf", "yum", "brew", "apk", "zypper", "snap", "flatpak", "pacman", "port"],
         executes: &["-o", "-c", "--option", "--config-file", "--setopt"],

@@ -292,10 +292,21 @@ fn own_programs_need_no_approval() {
         ("Bash(mytool:*)", "mytool --executable x --commands"),
         ("Bash(mytool --exec ls:*)", "mytool --exec ls x"),
         ("Bash(./scripts/check.sh:*)", "./scripts/check.sh --strict a b"),
-        ("Bash(gradle:*)", "gradle test --info"),
-        ("Bash(mvn:*)", "mvn -q test"),
+        ("Bash(gradle test:*)", "gradle test --info --tests A"),
+        ("Bash(gradle:*)", "gradle --version"),
+        ("Bash(mvn test:*)", "mvn test -q"),
         ("Bash(cmake:*)", "cmake --build build"),
-        ("Bash(just:*)", "just build"),
+        ("Bash(just build:*)", "just build --dry-run"),
+        ("Bash(just:*)", "just --list"),
+        ("Bash(ninja)", "ninja"),
+        ("Bash(ninja -C out:*)", "ninja -C out -j 4"),
+        ("Bash(tox -e py:*)", "tox -e py"),
+        ("Bash(helm:*)", "helm list -A"),
+        ("Bash(dpkg:*)", "dpkg -l savoir"),
+        ("Bash(dpkg:*)", "dpkg -L savoir"),
+        ("Bash(rpm:*)", "rpm -q --requires savoir"),
+        ("Bash(prlimit --nofile=10 ls:*)", "prlimit --nofile=10 ls -l"),
+        ("Bash(gpg:*)", "gpg --verify a.sig a"),
         ("Bash(pytest:*)", "pytest -k x -q tests"),
         ("Bash(terraform:*)", "terraform fmt -check"),
         ("Bash(java:*)", "java -jar tool.jar --exec x"),
@@ -327,6 +338,34 @@ fn commands_handed_to_unknown_programs_need_approval() {
         ("Bash(mytool:*)", "mytool exec box /bin/bash -c 'rm x'"),
         ("Bash(mytool:*)", "mytool run python3 -c 'import os'"),
         ("Bash(mytool -- sh:*)", "mytool -- sh -c 'rm x'"),
+        ("Bash(prlimit:*)", "prlimit ./evil"),
+        ("Bash(prlimit:*)", "prlimit --nofile=10 ./evil"),
+        ("Bash(setarch:*)", "setarch x86_64 ./evil"),
+        ("Bash(linux32:*)", "linux32 ./evil"),
+        ("Bash(linux64:*)", "linux64 ./evil"),
+        ("Bash(logsave:*)", "logsave x ./evil"),
+        ("Bash(choom:*)", "choom -n 0 -- ./evil"),
+        ("Bash(uclampset:*)", "uclampset ./evil"),
+        ("Bash(ssh-agent:*)", "ssh-agent ./evil"),
+        ("Bash(gdbserver:*)", "gdbserver h ./evil"),
+        ("Bash(dpkg:*)", "dpkg --pre-invoke='touch x' --configure -a"),
+        ("Bash(dpkg:*)", "dpkg --pre-inv=./evil -l"),
+        ("Bash(dpkg:*)", "dpkg -i evil.deb"),
+        ("Bash(gpg:*)", "gpg --photo-viewer ./evil --list-keys"),
+        ("Bash(tclsh:*)", "tclsh t.tcl"),
+        ("Bash(expect:*)", "expect -c 1"),
+        ("Bash(gradle:*)", "gradle test"),
+        ("Bash(gradle test:*)", "gradle test evil"),
+        ("Bash(mvn:*)", "mvn -q test"),
+        ("Bash(ninja:*)", "ninja"),
+        ("Bash(ninja:*)", "ninja -C evil"),
+        ("Bash(just:*)", "just build"),
+        ("Bash(task:*)", "task build"),
+        ("Bash(tox:*)", "tox -q"),
+        ("Bash(nox:*)", "nox -s tests"),
+        ("Bash(bazel:*)", "bazel run evil"),
+        ("Bash(helm:*)", "helm plugin install evil"),
+        ("Bash(helm:*)", "helm template a b --post-renderer ./evil"),
         ("Bash(gradle:*)", "gradle -I evil.gradle test"),
         ("Bash(gradle:*)", "gradle --init-script evil.gradle test"),
         ("Bash(mvn:*)", "mvn exec:exec"),
@@ -370,4 +409,21 @@ fn second_pattern_can_resolve_the_doubt() {
     assert!(refused.needs_approval(), "{refused}");
     assert_eq!(refused.code(), "approval-needed");
     assert!(refused.to_string().contains("`find -delete` runs another program"), "{refused}");
+}
+
+#[test]
+fn doubts_name_the_program_that_is_called() {
+    for (command, named) in [
+        ("pip install x", "`pip install`"),
+        ("gdb -ex id", "`gdb -ex`"),
+        ("psql -c x", "`psql -c`"),
+        ("sqlite3 a.db x", "`sqlite3 a.db`"),
+        ("busybox sh", "`busybox sh`"),
+        ("/usr/sbin/chroot x", "`chroot x`"),
+        ("vim f", "`vim f`"),
+    ] {
+        let program = command.split(' ').next().unwrap();
+        let refused = check(&format!("Bash({program}:*)"), command).unwrap_err().to_string();
+        assert!(refused.contains(named), "{command}: {refused}");
+    }
 }
