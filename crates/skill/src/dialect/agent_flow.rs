@@ -26,7 +26,7 @@ use crate::{
 
 pub use contract::{
     Content, ModelSettings, Refusal, check_inputs, check_name, check_placeholders, check_size,
-    missing_input, model_settings, parse, substitute,
+    missing_input, model_settings, parse, substitute, yaml_slips,
 };
 pub use stored::{Purpose, StoredSkillFile, with_owner, without_owner};
 

@@ -7,7 +7,9 @@ use savoir_lint::{Diagnostic, Source};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{AgentFlow, DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, MAX_CONTENT_BYTES};
+use super::{
+    AgentFlow, DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE, MAX_CONTENT_BYTES, stored::agents_repair,
+};
 use crate::{
     dialect::Language as _,
     document::{Document, State, has_safe_fix},
@@ -93,23 +95,51 @@ pub fn parse(text: &str) -> Result<Content, Refusal> {
 /// Parses a file, or returns why it is rejected. Nothing is repaired here.
 pub(super) fn document(text: &str) -> Result<Document, Refusal> {
     let document = repaired_document(text)?;
-    check_problems(&document, Diagnostic::is_error)?;
-    Ok(document)
+    match document.problems().iter().find(|problem| problem.is_error()) {
+        None => Ok(document),
+        Some(problem) => Err(refusal_of(problem)),
+    }
 }
 
 /// Parses a stored file. Errors in the YAML that have only one meaning are read as agents read them,
 /// unless a specification forbids it for the dialect of the file.
-pub(super) fn stored_document(
-    text: &str,
-    is_repairable: impl FnOnce(&Document) -> bool,
-) -> Result<Document, Refusal> {
+pub(super) fn stored_document(text: &str) -> Result<Document, Refusal> {
     let document = repaired_document(text)?;
-    let has_errors = document.problems().iter().any(Diagnostic::is_error);
-    let is_lenient = has_errors && is_repairable(&document);
-    check_problems(&document, |problem| {
-        problem.is_error() && !(is_lenient && has_safe_fix(problem))
-    })?;
-    Ok(document)
+    match yaml_slips_of(&document) {
+        Ok(_) => Ok(document),
+        Err(problem) => Err(refusal_of(&problem)),
+    }
+}
+
+/// Returns the errors in the YAML of a file that is to be stored, if a stored file may have them:
+/// agents repair them when they read the file. Otherwise returns the first other error.
+///
+/// ```
+/// use savoir_skill::dialect::agent_flow::yaml_slips;
+///
+/// let slips = yaml_slips("---\nname: a\ndescription: Reviews code: style\n---\nB\n").unwrap();
+/// assert_eq!(slips[0].code, "unquoted-colon");
+/// assert_eq!(yaml_slips("---\nname: [x\n---\nB\n").unwrap_err().code, "unclosed-bracket");
+/// ```
+pub fn yaml_slips(text: &str) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
+    match repaired_document(text) {
+        Ok(document) => yaml_slips_of(&document),
+        // The text is empty or not a text, which is not about YAML.
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+fn yaml_slips_of(document: &Document) -> Result<Vec<Diagnostic>, Box<Diagnostic>> {
+    let errors = document.problems().iter().filter(|problem| problem.is_error());
+    let errors: Vec<Diagnostic> = errors.cloned().collect();
+    if errors.is_empty() {
+        return Ok(errors);
+    }
+    let is_lenient = agents_repair(document);
+    match errors.iter().find(|problem| !is_lenient || !has_safe_fix(problem)) {
+        Some(problem) => Err(Box::new(problem.clone())),
+        None => Ok(errors),
+    }
 }
 
 fn repaired_document(text: &str) -> Result<Document, Refusal> {
@@ -122,16 +152,10 @@ fn repaired_document(text: &str) -> Result<Document, Refusal> {
     Ok(Document::parse_with(source, fences))
 }
 
-fn check_problems(
-    document: &Document,
-    is_wrong: impl Fn(&Diagnostic) -> bool,
-) -> Result<(), Refusal> {
-    match document.problems().iter().find(|problem| is_wrong(problem)) {
-        None => Ok(()),
-        Some(problem) => Err(match problem.code {
-            "frontmatter-not-map" => Refusal::new("frontmatter", "frontmatter must be a mapping"),
-            _ => invalid(&problem.message),
-        }),
+fn refusal_of(problem: &Diagnostic) -> Refusal {
+    match problem.code {
+        "frontmatter-not-map" => Refusal::new("frontmatter", "frontmatter must be a mapping"),
+        _ => invalid(&problem.message),
     }
 }
 

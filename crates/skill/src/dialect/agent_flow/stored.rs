@@ -68,7 +68,7 @@ impl StoredSkillFile {
     /// ```
     pub fn read(name: &str, text: &str, purpose: Purpose) -> Result<Self, Refusal> {
         let document = match purpose.is_stored() {
-            true => stored_document(text, agents_repair)?,
+            true => stored_document(text)?,
             false => document(text)?,
         };
         let is_read = matches!(document.state(), State::Clean | State::Repaired);
@@ -124,7 +124,7 @@ impl StoredSkillFile {
 /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
 /// ```
 pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
-    let found = stored_document(text, agents_repair)?;
+    let found = stored_document(text)?;
     if scalar(&found, "user_id").is_some() {
         return Ok(text.to_owned());
     }
@@ -138,7 +138,7 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
         None => Edit::insert(block.yaml.end, line),
     };
     let noted = edit::apply(text, &[edit]);
-    let is_readable = stored_document(&noted, agents_repair).ok().is_some_and(|document| {
+    let is_readable = stored_document(&noted).ok().is_some_and(|document| {
         scalar(&document, "user_id") == Some(owner)
             && document.entries().len() >= found.entries().len()
     });
@@ -159,7 +159,7 @@ pub fn with_owner(text: &str, owner: &str) -> Result<String, Refusal> {
 /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
 /// ```
 pub fn without_owner(text: &str) -> String {
-    let Ok(found) = stored_document(text, agents_repair) else { return text.to_owned() };
+    let Ok(found) = stored_document(text) else { return text.to_owned() };
     let entry = found.entries().iter().find(|entry| entry.key == "user_id");
     let Some(entry) = entry else { return text.to_owned() };
     let start = entry.key_span.start;
@@ -180,7 +180,7 @@ fn dialect_of(document: &Document) -> Dialect {
 }
 
 /// Whether agents repair the YAML of such a file. The five specifications forbid it.
-fn agents_repair(document: &Document) -> bool {
+pub(super) fn agents_repair(document: &Document) -> bool {
     detect_without_owner(document).is_none_or(|detection| detection.dialect.language().repairs())
 }
 
