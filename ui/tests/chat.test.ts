@@ -276,6 +276,29 @@ describe('chat', () => {
     await context.close()
   })
 
+  test('sources_of_all_answers_are_there_after_a_reload', async () => {
+    await createBase('Shop', { 'refunds.md': REFUNDS })
+    await app.call('POST', '/api/v1/skills', { name: 'tidy-text', content: '---\nname: tidy-text\ndescription: Tidies a text.\n---\n\nTidy the text.\n' })
+    script('They are paid within 14 days [1].')
+    const { page, context, problems } = await openLoggedIn(app, '/chat')
+    await page.getByRole('button', { name: 'Knowledge base', exact: true }).click()
+    await page.getByRole('combobox', { name: 'Search: Knowledge base' }).fill('shop')
+    await page.keyboard.press('Enter')
+    await page.getByPlaceholder('Ask about Shop').waitFor()
+    await say(page, 'When are refunds paid?')
+    await page.getByRole('list', { name: 'Sources' }).waitFor()
+    script('The end.')
+    await say(page, '@tidy-text teh end')
+    await answers(page).last().getByText('The end.').waitFor()
+    await page.reload()
+    await answers(page).first().getByRole('list', { name: 'Sources' }).waitFor()
+    await answers(page).first().getByRole('button', { name: 'Source 1: refunds.md' }).waitFor()
+    await answers(page).last().getByText('openai:scripted').waitFor()
+    await answers(page).last().getByText('4 steps').waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
   test('workflow_answers_the_message', async () => {
     script('The workflow says hello.')
     const graph_data = {

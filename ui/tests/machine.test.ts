@@ -1,15 +1,30 @@
 /** `savoir ui`: the pages about the skills of this machine, with the real commands behind them. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { after, before, describe, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
 import { binary, checkAccessible, checkFits, picture, startBrowser, stopBrowser, until } from './helpers.ts'
 
 const skill = (name: string, description: string, body = 'Count the lines.'): string =>
   `---\nname: ${name}\ndescription: ${description}\nlicense: MIT\n---\n\n# ${name}\n\n${body}\n`
+
+const DIST = fileURLToPath(new URL('../dist', import.meta.url))
+
+/** Serves the app from dist/ instead of the copy inside the binary. */
+async function serveDist(context: BrowserContext): Promise<void> {
+  if (process.env.SAVOIR_UI_DIRECT) return
+  await context.route('**/*', (route) => {
+    const { pathname } = new URL(route.request().url())
+    const file = join(DIST, pathname)
+    if (pathname !== '/' && existsSync(file) && statSync(file).isFile()) return route.fulfill({ path: file })
+    if (!route.request().isNavigationRequest() || pathname === '/enter' || pathname.startsWith('/api/')) return route.continue()
+    return route.fulfill({ path: join(DIST, 'index.html') })
+  })
+}
 
 interface Machine {
   folder: string
@@ -50,6 +65,7 @@ function prepare(): Machine {
       const context = await (await startBrowser()).newContext({
         viewport: { width: options.width ?? 1280, height: 800 }, colorScheme: options.theme ?? 'light', reducedMotion: 'reduce',
       })
+      await serveDist(context)
       const page = await context.newPage()
       page.setDefaultTimeout(20_000)
       const problems: string[] = []
@@ -58,7 +74,9 @@ function prepare(): Machine {
         if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) problems.push(`console: ${message.text()}`)
       })
       const entrance = await link()
-      await page.goto(entrance)
+      // The redirect is followed by hand, because the browser would not ask `serveDist` for its target.
+      const entered = await context.request.get(entrance, { maxRedirects: 0 })
+      await page.goto(new URL(entered.headers().location ?? '', entrance).href)
       await page.getByRole('heading', { name: 'This machine' }).waitFor()
       assert.ok(!page.url().includes('token') && !page.url().includes('key='), 'no secret stays in the address')
       if (path !== '/machine') await page.goto(new URL(path, entrance).href)
@@ -138,6 +156,20 @@ describe('machine', () => {
     await page.getByText('This is the newest version.').waitFor()
     await page.getByRole('button', { name: 'Scan now' }).click()
     await page.getByText('Nothing suspicious was found.').waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('shadowed_skill_with_another_text_is_listed_with_its_copies', async () => {
+    for (const [folder, words] of [['home', 'untidy'], ['project', 'messy']] as const) {
+      mkdirSync(join(machine.folder, folder, '.claude/skills/tidy-text'), { recursive: true })
+      writeFileSync(join(machine.folder, folder, '.claude/skills/tidy-text/SKILL.md'), skill('tidy-text', `Tidies text. Use when a text is ${words}.`))
+    }
+    const { page, context, problems } = await machine.open('/machine')
+    await page.getByText('Skills with the same name: tidy-text').first().waitFor()
+    await page.getByText(/claude-code uses the first one/).waitFor()
+    assert.equal(await page.getByRole('link', { name: /^tidy-text/ }).count(), 1)
+    await checkAccessible(page, 'a shadowed skill')
     assert.deepEqual(problems, [])
     await context.close()
   })

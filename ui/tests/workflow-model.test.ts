@@ -96,6 +96,16 @@ describe('checklist', () => {
     const late = messages(graph('start a:llm b:llm d:llm j:llm end', 'start>a start>b b>d a>j d>j j>end', { j: { systemPrompt: '{{d.output}}' } })).join('\n')
     assert.match(late, /“d” has not run when this step runs/)
   })
+  test('addresses_that_the_server_refuses_are_found', () => {
+    const of = (url: string, admin = false, http = true): string => check(graph('start h:http end', 'start>h h>end', { h: { url } }), { http, admin }).map(({ severity, message, hint, href }) => `${severity}: ${message} ${hint} ${href ?? ''}`).join('\n')
+    assert.match(of('{{input}}'), /error: A value cannot choose the host/)
+    assert.match(of('https://{{input}}/page'), /error: A value cannot choose the host/)
+    assert.match(of('https://example.com:{{input}}'), /error: A value cannot choose the host/)
+    assert.equal(of('https://example.com/{{input}}?q={{input}}'), '')
+    for (const url of ['http://127.0.0.1:8000/x', 'http://localhost/', 'https://192.168.2.1', 'http://[::1]/']) assert.match(of(url), /warning: .* is in a private network.*--workflow-private/, url)
+    assert.match(of('https://example.com/', true, false), /Switch on “HTTP requests in workflows” under Administration, Limits and features\. \/admin\/limits/)
+    assert.match(of('https://example.com/', false, false), /An administrator can switch on “HTTP requests in workflows”/)
+  })
   test('order_is_that_of_a_run', () => {
     const { orders, exact } = simulate(graph('start c:condition a:llm b:llm end', 'start>c c:true>a c:false>b a>end b>end'))
     assert.ok(exact)

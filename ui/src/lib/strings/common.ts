@@ -24,6 +24,7 @@ export const common = {
   failed: (status: number) => `The request failed with status ${status}.`,
   hint: 'Hint',
   notFound: { title: 'Page not found', text: 'There is nothing at this address.', action: 'Go to Start' },
+  renderFailed: 'This page cannot be shown. Please report this error.',
   loadFailed: 'This page could not be loaded.',
   dropFile: 'Drop files here',
   chooseFile: 'Choose files',

@@ -13,7 +13,7 @@ export const machine = {
   copies: (count: number) => `${count} copies`,
   clashTitle: 'Skills with the same name',
   identical: 'The copies are identical.',
-  different: 'The copies differ. The first one is used:',
+  different: (agents: string[] = []) => `The copies differ. ${agents.length ? `${agents.join(', ')} ${agents.length === 1 ? 'uses' : 'use'} the first one:` : 'The first one is used:'}`,
   empty: { title: 'No skills yet', text: 'Install one in a terminal, for example: savoir install anthropics/skills' },
   nothing: { title: 'No skill matches', text: 'Change the search.' },
   detail: { back: 'This machine', path: 'Folder', source: 'Source', version: 'Version', scopes: 'Scope', permissions: 'Permissions', tools: 'Tools', noPermissions: 'Asks for no permissions.', more: 'Details' },

@@ -50,6 +50,8 @@ export const skills = {
   delete: 'Delete',
   moreFor: (name: string) => `More actions for ${name}`,
   deleteTitle: (name: string) => `Delete “${name}”?`,
+  ownedBy: (email: string) => `This skill belongs to ${email}.`,
+  deleteOtherText: (email: string) => `It belongs to ${email}, who loses it with its files. This cannot be undone.`,
   deleteText: 'The skill and its files are deleted. This cannot be undone.',
   deleted: (name: string) => `Deleted ${name}.`,
   select: (name: string) => `Select ${name}`,

@@ -1,3 +1,9 @@
+/** How a feature of workflows is switched on. */
+const switchOn = (name: string, admin: boolean): { hint: string; href?: string } =>
+  admin
+    ? { hint: `Switch on “${name}” under Administration, Limits and features.`, href: '/admin/limits' }
+    : { hint: `An administrator can switch on “${name}” under Administration, Limits and features.` }
+
 /** Texts of the page Workflows. */
 export const workflows = {
   title: 'Workflows',
@@ -41,7 +47,7 @@ export const workflows = {
       search: { name: 'Search and summarise', text: 'Searches a knowledge base and answers from what it found.' },
       triage: { name: 'Decide', text: 'Rates a message and takes one of two branches.' },
       review: { name: 'Draft and improve', text: 'Writes a draft, criticises it, and improves it.' },
-      fetch: { name: 'Fetch and summarise', text: 'Calls a server and summarises the answer. An administrator must enable HTTP steps.' },
+      fetch: { name: 'Fetch and summarise', text: 'Calls the address that you write into its step, and summarises the answer. An administrator must enable HTTP steps.' },
     },
   },
   kinds: {
@@ -89,6 +95,7 @@ export const workflows = {
     runAnyway: 'Run anyway',
     blocked: 'This run will fail',
     blockedText: (count: number) => (count === 1 ? 'The checklist has an error. Solve it, or run anyway to see how far it gets.' : `The checklist has ${count} errors. Solve them, or run anyway to see how far it gets.`),
+    openSettings: 'Open Limits and features',
     fixes: { 'add-start': 'Add a start', 'add-end': 'Add an end', 'remove-edge': 'Remove the connection', 'remove-node': 'Remove the step' },
     noStart: { message: 'The workflow has no start.', hint: 'Add a start and connect it with the first step.' },
     noEnd: { message: 'The workflow has no end.', hint: 'The output of the last step becomes the result. Add an end to choose another one.' },
@@ -106,8 +113,10 @@ export const workflows = {
     noBase: { message: 'No knowledge base is chosen.', hint: 'Choose the one to search.' },
     unknownBase: (name: string) => ({ message: `There is no knowledge base “${name}”.`, hint: 'Choose another one, or create it.' }),
     condition: (why: string) => ({ message: 'The condition cannot be read, so it is always false.', hint: why }),
-    codeOff: { message: 'Code steps are disabled on this server.', hint: 'An administrator can enable them (ENABLE_CODE_NODE).' },
-    httpOff: { message: 'HTTP steps are disabled on this server.', hint: 'An administrator can enable them (ENABLE_HTTP_NODE).' },
+    codeOff: (admin = false) => ({ message: 'Code steps are disabled on this server.', ...switchOn('Code in workflows', admin) }),
+    httpOff: (admin = false) => ({ message: 'HTTP steps are disabled on this server.', ...switchOn('HTTP requests in workflows', admin) }),
+    valueHost: { message: 'A value cannot choose the host of a request.', hint: 'Write the host into the address, for example https://example.com/{{input}}. Values may stand in the path and in the query.' },
+    privateHost: (host: string) => ({ message: `${host} is in a private network, which this server may refuse.`, hint: 'Its operator can allow it: savoir serve --workflow-private' }),
     noCode: { message: 'There is no code.', hint: 'Write Python; what it prints is the output.' },
     variableName: (name: string) => ({ message: `“${name}” cannot be the name of a variable.`, hint: 'Use letters, digits and _, and none of PATH, WORKFLOW_INPUT, USER_ID, LD_…, PYTHON….' }),
     noUrl: { message: 'There is no address.', hint: 'Write a URL that begins with https://.' },

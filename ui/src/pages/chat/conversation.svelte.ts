@@ -10,6 +10,12 @@ import { newId, type Message, type RunItem, type SessionDetail } from './types'
 
 /** Milliseconds between updates while an answer arrives: smooth to read, cheap to render. */
 const FLUSH = 40
+/** A number of a source in an answer. */
+const CITES = /\[\d+\]/
+/** The most answers whose sources are loaded with the conversation. The others load theirs on request. */
+const MAX_COMPLETED = 20
+/** The most milliseconds between a question and the start of its run. */
+const MAX_START = 60_000
 /** Conversations that stay in memory. */
 const KEPT = 12
 
@@ -145,7 +151,10 @@ export class Conversation {
     const running = runs.find((run) => run.state === 'running')
     if (running) return this.resume(running.id)
     const last = this.entries.at(-1)
-    if (last?.role === 'assistant' && last.run && !last.complete) await this.complete(last)
+    const cited = this.entries.filter((entry) => entry === last || CITES.test(entry.text))
+    for (const entry of cited.slice(-MAX_COMPLETED).reverse()) {
+      if (entry.role === 'assistant' && entry.run && !entry.complete) await this.complete(entry).catch(() => {})
+    }
   }
 
   private async resume(run: string): Promise<void> {
@@ -354,7 +363,9 @@ function match(entries: Entry[], runs: RunItem[]): void {
     const said = isUnanswered ? entry : entries[index - 1]
     if ((entry.role !== 'assistant' && !isUnanswered) || entry.model || said?.role !== 'user') continue
     const at = Date.parse(said.at)
-    const found = runs.find((run) => (entry.run ? run.id === entry.run : Math.abs(Date.parse(run.started_at) - at) < 3000 && said.text.startsWith(run.name.replace(/…$/, '').slice(0, 60))))
+    const distance = (run: RunItem): number => Math.abs(Date.parse(run.started_at) - at)
+    const asked = (run: RunItem): boolean => distance(run) < MAX_START && said.text.startsWith(run.name.replace(/…$/, '').slice(0, 60))
+    const found = runs.filter((run) => (entry.run ? run.id === entry.run : asked(run))).toSorted((a, b) => distance(a) - distance(b))[0]
     if (isUnanswered) {
       if (found?.state === 'failed' && found.error) entry.error = new ApiError(-1, found.error)
       continue

@@ -5,7 +5,7 @@ type Schemas = components['schemas']
 export type SessionItem = Schemas['SessionItem']
 export type SessionDetail = Schemas['SessionDetail']
 export type Message = Schemas['MessageItem'] & { index?: number; run_id?: string }
-export type ModelList = Schemas['ModelList']
+export type { ModelList } from '$lib/models'
 export type Workflow = Pick<Schemas['WorkflowItem'], 'id' | 'name' | 'description'>
 
 /** What `GET /api/v1/runs` says about the runs of a conversation. */

@@ -17,7 +17,9 @@ export interface MachineSkill {
 }
 export interface Clash {
   name: string
+  /** The folders in the order in which the agents look at them. */
   paths: string[]
+  agents?: string[]
   identical: boolean
 }
 export interface Status {

@@ -1,16 +1,25 @@
 /** Actions on skills that the list and the detail share. */
-import { api, path, send } from '$lib/api/client'
+import { api, send } from '$lib/api/client'
 import { download } from '$lib/clipboard'
 import { confirm } from '$lib/confirm.svelte'
 import { strings } from '$lib/strings'
 import { toasts } from '$lib/toast.svelte'
+import { location } from '$lib/router.svelte'
 import { session } from '$lib/session.svelte'
+import { skillApi, skillPath } from '$lib/skills'
 import type { Insight, ListedSkill, SkillItem } from './types'
+
+export { skillPath }
 
 const text = strings.skills
 
-export function change(name: string, changes: { enabled?: boolean; pinned?: boolean }): Promise<SkillItem> {
-  return api.patch<SkillItem>(path`/api/v1/skills/${name}`, changes)
+/** The owner in the address of the page that is open, for administrators who look at a skill of another account. */
+export function openOwner(): string | undefined {
+  return location.query.get('owner') ?? undefined
+}
+
+export function change(name: string, changes: { enabled?: boolean; pinned?: boolean }, owner?: string): Promise<SkillItem> {
+  return api.patch<SkillItem>(skillApi(name, owner), changes)
 }
 
 /** The most findings that the question before enabling lists. */
@@ -34,24 +43,20 @@ export async function confirmEnable(name: string, verdict: string, findings: { m
 /** Asks for what the scan found in a skill, then whether to enable it. */
 export async function askEnable(skill: ListedSkill): Promise<boolean> {
   if (!skill.verdict) return true
-  const { findings } = await api.get<Insight>(path`/api/v1/skills/${skill.name}/insight`)
+  const { findings } = await api.get<Insight>(skillApi(skill.name, skill.owner_id, '/insight'))
   return confirmEnable(skill.name, skill.verdict, findings)
 }
 
-export function skillPath(name: string): string {
-  return path`/skills/${name}`
-}
-
 /** A skill as one file: its SKILL.md, or a zip if it has other files. */
-export async function exportedFile(name: string): Promise<File> {
-  const answer = await send('GET', path`/api/v1/skills/${name}/export`, undefined, { headers: { accept: '*/*' } })
+export async function exportedFile(name: string, owner?: string): Promise<File> {
+  const answer = await send('GET', skillApi(name, owner, '/export'), undefined, { headers: { accept: '*/*' } })
   const blob = await answer.blob()
   return new File([blob], blob.type.includes('zip') ? `${name}.zip` : `${name}.SKILL.md`, { type: blob.type })
 }
 
 /** Downloads a skill. */
-export async function exportSkill(name: string): Promise<void> {
-  const file = await exportedFile(name)
+export async function exportSkill(name: string, owner?: string): Promise<void> {
+  const file = await exportedFile(name, owner)
   download(file.name, file)
 }
 
@@ -61,11 +66,11 @@ export function mayChange(skill: ListedSkill | null | undefined): boolean {
 }
 
 /** Deletes a skill after a confirmation. Returns whether it was deleted. */
-export async function deleteSkill(name: string): Promise<boolean> {
-  const yes = await confirm({ title: text.deleteTitle(name), text: text.deleteText, action: text.delete, danger: true })
+export async function deleteSkill(name: string, owner?: string, ownedBy?: string): Promise<boolean> {
+  const yes = await confirm({ title: text.deleteTitle(name), text: ownedBy ? text.deleteOtherText(ownedBy) : text.deleteText, action: text.delete, danger: true })
   if (!yes) return false
   try {
-    await api.delete(path`/api/v1/skills/${name}`)
+    await api.delete(skillApi(name, owner))
     toasts.ok(text.deleted(name))
     return true
   } catch (error) {
@@ -95,5 +100,5 @@ export function hasState(skill: ListedSkill, state: StateFilter): boolean {
 }
 
 export function hasSource(skill: ListedSkill, source: string): boolean {
-  return !source || skill.source === source || skill.owner === source
+  return !source || skill.source === source || (skill.owned_by ?? skill.owner) === source
 }

@@ -1,5 +1,6 @@
 /** The state of a skill run while its events arrive: steps, answer, sources, result. */
 import { api, ApiError, asApiError, isAbort, path } from '$lib/api/client'
+import { skillApi } from '$lib/skills'
 import { follow, openStream, type StreamEvent } from '$lib/api/sse'
 import { strings } from '$lib/strings'
 import { announcer } from '$lib/toast.svelte'
@@ -44,13 +45,13 @@ export class SkillRun {
   private frame = 0
 
   /** Starts a run of the instructions. */
-  start(name: string, inputs: Record<string, string>, onid: (id: string) => void): Promise<void> {
-    return this.open(path`/api/v1/skills/${name}/run`, { inputs }, onid)
+  start(name: string, inputs: Record<string, string>, onid: (id: string) => void, owner?: string): Promise<void> {
+    return this.open(skillApi(name, owner, '/run'), { inputs }, onid)
   }
 
   /** Starts a tool. */
-  startTool(name: string, tool: string, args: Record<string, unknown>, onid: (id: string) => void): Promise<void> {
-    return this.open(path`/api/v1/skills/${name}/tools/${tool}/run`, { arguments: args }, onid)
+  startTool(name: string, tool: string, args: Record<string, unknown>, onid: (id: string) => void, owner?: string): Promise<void> {
+    return this.open(skillApi(name, owner, path`/tools/${tool}/run`), { arguments: args }, onid)
   }
 
   /** Starts a run and reads it to its end. If the connection is lost, the run is followed again. */

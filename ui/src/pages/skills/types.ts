@@ -4,11 +4,7 @@ import type { Permission } from '$lib/components/PermissionList.svelte'
 import type { Finding as ScanFinding } from '../registry/types'
 
 export type { SkillDetail, SkillItem }
-
-/** Fields that newer servers send. */
-export interface ListedSkill extends Omit<SkillItem, 'owner'> {
-  owner?: 'own' | 'shared'
-}
+export type { ListedSkill } from '$lib/skills'
 
 export interface Insight {
   dialect: string

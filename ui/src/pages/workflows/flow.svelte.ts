@@ -1,14 +1,21 @@
 /** What the parts of the editor share. */
 import { getContext, setContext } from 'svelte'
 import { api } from '$lib/api/client'
-import type { SkillItem } from '$lib/api/types'
 import { session } from '$lib/session.svelte'
+import { listModels } from '$lib/models'
+import { isForMe, listSkills } from '$lib/skills'
 import type { Offer, Problem } from './model/check'
 import { FlowDocument } from './model/document.svelte'
 import { FlowRun } from './model/run.svelte'
 import type { Base, Model, Skill } from './types'
 
 const KEY = Symbol('flow')
+
+/** One skill for each name, because a step names its skill: the user's own, then a shared one. */
+function runnable(skills: Skill[]): Skill[] {
+  const rank = ({ user_id: owner }: Skill): number => (owner === String(session.user?.id) ? 0 : owner ? 2 : 1)
+  return [...new Map(skills.toSorted((a, b) => rank(b) - rank(a)).map((skill) => [skill.name, skill])).values()].toSorted((a, b) => a.name.localeCompare(b.name))
+}
 
 /** What the forms offer to choose from. */
 export class Choices {
@@ -24,17 +31,20 @@ export class Choices {
   async load(signal: AbortSignal): Promise<void> {
     const quiet = async (part: Promise<void>): Promise<void> => part.catch(() => {})
     await Promise.all([
-      quiet(api.get<{ skills: Skill[] }>('/api/v1/skills', { signal }).then(({ skills }) => void (this.skills = skills))),
-      quiet(api.get<{ skills: SkillItem[] }>('/api/v1/personal-skills', { signal }).then(({ skills }) => {
-        this.disabled = new Set(skills.filter((skill) => !skill.enabled).map((skill) => skill.name))
+      quiet(api.get<{ skills: Skill[] }>('/api/v1/skills', { signal }).then(({ skills }) => void (this.skills = runnable(skills)))),
+      quiet(listSkills(signal).then((skills) => {
+        this.disabled = new Set(skills.filter((skill) => isForMe(skill) && !skill.enabled).map((skill) => skill.name))
       })),
       quiet(api.get<{ items: Base[] }>('/api/v1/knowledge', { signal }).then(({ items }) => void (this.bases = items))),
-      quiet(api.get<{ items: Model[]; default_model?: string | null }>('/api/v1/chat/models', { signal }).then(({ items, default_model }) => {
-        this.models = items.filter((model) => model.enabled)
-        this.defaultModel = default_model ?? undefined
-      })),
+      quiet(this.loadModels(signal)),
       session.admin ? quiet(this.loadFlags(signal)) : undefined,
     ])
+  }
+
+  async loadModels(signal?: AbortSignal): Promise<void> {
+    const { items, default_model } = await listModels(signal)
+    this.models = items.filter((model) => model.enabled)
+    this.defaultModel = default_model ?? undefined
   }
 
   private async loadFlags(signal: AbortSignal): Promise<void> {
@@ -47,7 +57,7 @@ export class Choices {
   get offer(): Offer {
     return {
       skills: this.skills?.map(({ name, inputs }) => ({ name, inputs: (inputs ?? []).map(({ name, required }) => ({ name, required })) })),
-      bases: this.bases, models: this.models, http: this.http, code: this.code,
+      bases: this.bases, models: this.models, http: this.http, code: this.code, admin: session.admin,
     }
   }
 }

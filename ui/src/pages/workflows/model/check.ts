@@ -12,6 +12,8 @@ export interface Problem {
   node?: string
   edge?: string
   /** A change that solves it. */
+  /** The page where it can be changed. */
+  href?: string
   fix?: 'add-start' | 'add-end' | 'remove-edge' | 'remove-node'
 }
 
@@ -22,6 +24,8 @@ export interface Offer {
   models?: { id: string; model: string }[]
   http?: boolean
   code?: boolean
+  /** Whether the user is an administrator, who can switch features on. */
+  admin?: boolean
 }
 
 const words = strings.problems
@@ -68,7 +72,7 @@ function oneBranch(graph: Graph, step: Step, problems: Problem[]): void {
 
 function settings(step: Step, offer: Offer, problems: Problem[]): void {
   const { data, id } = step
-  const error = (problem: { message: string; hint: string }): void => void problems.push({ severity: 'error', ...problem, node: id })
+  const error = (problem: { message: string; hint: string; href?: string }): void => void problems.push({ severity: 'error', ...problem, node: id })
   const skill = text(data, 'skillName').trim()
   if (step.type === 'llm') {
     if (offer.models && !offer.models.length) error(words.noModel)
@@ -90,9 +94,9 @@ function settings(step: Step, offer: Offer, problems: Problem[]): void {
     const wrong = data.expression === undefined || typeof data.expression === 'boolean' ? undefined : checkCondition(text(data, 'expression'))
     if (wrong) error(words.condition(wrong.message))
   }
-  if (step.type === 'http') http(step, offer, error)
+  if (step.type === 'http') http(step, offer, error, (problem) => void problems.push({ severity: 'warning', ...problem, node: id }))
   if (step.type === 'code') {
-    if (offer.code === false) error(words.codeOff)
+    if (offer.code === false) error(words.codeOff(offer.admin))
     if (!text(data, 'code').trim()) error(words.noCode)
     for (const name of Object.keys(record(data, 'env'))) if (!isVariableName(name)) error(words.variableName(name))
   }
@@ -107,16 +111,40 @@ function mappings(step: Step, skill: string, offer: Offer, problems: Problem[]):
   }
 }
 
-function http(step: Step, offer: Offer, error: (problem: { message: string; hint: string }) => void): void {
+type Add = (problem: { message: string; hint: string; href?: string }) => void
+
+function http(step: Step, offer: Offer, error: Add, warn: Add): void {
   const url = text(step.data, 'url').trim()
-  if (offer.http === false) error(words.httpOff)
+  if (offer.http === false) error(words.httpOff(offer.admin))
   if (!url) error(words.noUrl)
-  else if (!url.startsWith('{{') && !/^https?:\/\/[^/\\?#:]/i.test(url)) error(words.badUrl(url))
+  else if (placeholders(origin(url)).length) error(words.valueHost)
+  else if (!/^https?:\/\/[^/\\?#:]/i.test(url)) error(words.badUrl(url))
+  else if (isPrivate(hostOf(url))) warn(words.privateHost(hostOf(url)))
   const method = text(step.data, 'method').trim().toUpperCase() || 'GET'
   if (!['GET', 'POST', 'PUT', 'DELETE'].includes(method)) error(words.badMethod(method))
   for (const name of Object.keys(record(step.data, 'headers'))) {
     if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name.trim())) error(words.headerName(name))
   }
+}
+
+/** The part of an address in which the server inserts no values. */
+function origin(url: string): string {
+  const after = url.indexOf('://')
+  const end = url.slice(after < 0 ? 0 : after + 3).search(/[/?#]/)
+  return end < 0 ? url : url.slice(0, end + (after < 0 ? 0 : after + 3))
+}
+
+function hostOf(url: string): string {
+  try {
+    return new URL(origin(url)).hostname
+  } catch {
+    return ''
+  }
+}
+
+/** Hosts of this machine and of private networks, which the server does not call unless its operator lets it. */
+function isPrivate(host: string): boolean {
+  return /^(localhost|.+\.localhost|0\.0\.0\.0|127\.\d+\.\d+\.\d+|10\.\d+\.\d+\.\d+|192\.168\.\d+\.\d+|169\.254\.\d+\.\d+|172\.(1[6-9]|2\d|3[01])\.\d+\.\d+|\[::1?\]|\[f[cd].*\]|\[fe80.*\])$/i.test(host)
 }
 
 /** Names that the server passes to Python. */

@@ -79,9 +79,10 @@ export const templates: Template[] = [
     id: 'fetch',
     graph: {
       nodes: [
-        { id: 'start', type: 'start', data: { inputVariable: 'address' } },
-        { id: 'page', type: 'http', data: { label: 'Fetch', method: 'GET', url: '{{address}}', timeoutSeconds: 10 } },
-        { id: 'summary', type: 'llm', data: { label: 'Summarise', systemPrompt: 'Summarise what this server returned in five points.', temperature: 0.2 } },
+        { id: 'start', type: 'start', data: { inputVariable: 'question' } },
+        // A value cannot choose the host: the author of the workflow writes the address.
+        { id: 'page', type: 'http', data: { label: 'Fetch', method: 'GET', url: 'https://example.com/', timeoutSeconds: 10 } },
+        { id: 'summary', type: 'llm', data: { label: 'Summarise', systemPrompt: 'Summarise what this server returned in five points. If there is a question, answer it first: {{question}}', temperature: 0.2 } },
         { id: 'end', type: 'end', data: {} },
       ],
       edges: line('start', 'page', 'summary', 'end'),

@@ -1,1 +1,0 @@
-import"./format-kA6QZSyV.js";import{t as e}from"./Workbench-DjvJ-1Tw.js";function t(t){e(t,{stored:``})}export{t as default};

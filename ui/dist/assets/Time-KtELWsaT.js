@@ -1,1 +1,0 @@
-import{Bt as e,Dt as t,Ot as n,ct as r,it as i,o as a,ot as o,st as s,t as c,tt as l,xt as u,z as d,zt as f}from"./format-kA6QZSyV.js";var p=r(`<time> </time>`);function m(r,m){e(m,!0);var h=s(),g=t(h),_=e=>{var t=p(),r=n(t,!0);u((e,n)=>{d(t,`datetime`,m.at),d(t,`title`,e),i(r,n)},[()=>a(m.at),()=>c(m.at)]),o(e,t)};l(g,e=>{m.at&&e(_)}),o(r,h),f()}export{m as t};
