@@ -207,9 +207,19 @@ impl Permission {
                 "a tool in the sandbox has no MCP client; only the agent has one",
                 "remove it from the skill, and say in its text which MCP server the agent needs",
             )),
+            Domain::Database if self.scope.is_none() => Some((
+                "it does not say which database",
+                if self.level == Level::Write {
+                    "name the SQLite file: database:write:./data/app.sqlite"
+                } else {
+                    "name the SQLite file: database:read:./data/app.sqlite"
+                },
+            )),
             Domain::Database if !self.is_database_file() => Some((
-                "a database behind a network address cannot be limited to reading or to tables",
-                "name the file (database:read:./data/app.sqlite), or the host as network:write:HOST",
+                "a database server cannot be limited to reading or to tables, and programs in the \
+                 sandbox reach hosts only by HTTP",
+                "use a database that is a file, such as database:read:./data/app.sqlite, or an HTTP \
+                 API of the database, with network:read or network:write and its host",
             )),
             _ => None,
         }
@@ -382,6 +392,23 @@ mod tests {
         assert_eq!(json, "\"shell:execute:git\"");
         assert_eq!(serde_json::from_str::<Permission>(&json).unwrap(), parse("shell:execute:git"));
         assert!(serde_json::from_str::<Permission>("\"shell\"").is_err());
+    }
+
+    #[test]
+    fn databases_without_a_file_are_refused_with_a_hint_that_works() {
+        let refusal = |text: &str| parse(text).refusal();
+        for level in ["read", "write"] {
+            let (reason, hint) = refusal(&format!("database:{level}")).unwrap();
+            assert_eq!(reason, "it does not say which database");
+            let file = format!("database:{level}:./data/app.sqlite");
+            assert_eq!(hint, format!("name the SQLite file: {file}"));
+            assert_eq!(refusal(&file), None);
+        }
+        let (reason, hint) = refusal("database:read:db.example.com").unwrap();
+        assert!(reason.starts_with("a database server cannot be limited"), "{reason}");
+        assert!(!hint.contains("network:write:HOST"), "drivers cannot connect: {hint}");
+        assert!(hint.contains("database:read:./data/app.sqlite"), "{hint}");
+        assert_eq!(refusal("database:none"), None);
     }
 
     #[test]
