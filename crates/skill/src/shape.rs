@@ -437,7 +437,17 @@ impl Checker<'_> {
                 .help(format!("put it in quotes: {quoted}"))
                 .fix(Fix::unsafe_edits(vec![Edit::replace(node.span, quoted)]));
         }
+        if self.ends_with_colon(node)
+            && (is_text || matches!(shape, Shape::Scalar(_) | Shape::Permission))
+        {
+            problem = problem.help("a text that ends with a colon is a map: remove the last colon");
+        }
         self.report(problem, path);
+    }
+
+    /// Whether a node is a map with one key and no value: `network:read:`.
+    fn ends_with_colon(&self, node: &Node) -> bool {
+        matches!(node.entries(), Some([entry]) if entry.value.is_null(self.version))
     }
 
     fn has_type(&self, node: &Node, shape: &Shape) -> bool {

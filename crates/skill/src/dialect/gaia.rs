@@ -498,7 +498,9 @@ fn permissions(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let mut read: Vec<(Permission, &Node)> = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
         let field = format!("{key}[{index}]");
-        match Permission::parse(node.text().unwrap_or_default()) {
+        // The shape of the field reports an entry that is not a text.
+        let Some(text) = node.text() else { continue };
+        match Permission::parse(text) {
             Ok(grant) => read.push((grant, node)),
             Err(problem) => found.push(
                 Diagnostic::error("invalid-permission", node.span, problem.to_string())

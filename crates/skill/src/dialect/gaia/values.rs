@@ -1,9 +1,16 @@
 //! Checks the values of GAIA fields that have a special syntax.
 
 use savoir_lint::{Diagnostic, Severity};
+use serde_json::Value;
 
 use super::{PARAMETER_KINDS, place};
-use crate::{dialect::Reader, name::NameGrammar, skill::Skill, version::VersionRange, yaml::Node};
+use crate::{
+    dialect::Reader,
+    name::NameGrammar,
+    skill::{ParameterKind, Skill},
+    version::VersionRange,
+    yaml::Node,
+};
 
 /// Checks the content of values whose type is right. A value that prevents installing or running is
 /// an error; a purely informative value is a warning.
@@ -16,6 +23,7 @@ pub(super) fn check(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnost
     values.requirements();
     values.skills(&skill.name);
     values.returns();
+    values.defaults();
 }
 
 /// A field of `requirements`: its key, a predicate for valid texts, the severity, and a hint.
@@ -187,6 +195,40 @@ impl Values<'_, '_> {
             }
         }
     }
+
+    /// A call without the parameter would fail.
+    fn defaults(&mut self) {
+        let version = self.reader.version;
+        let key = place(self.reader, "tools");
+        let tools = self.reader.node(&key).and_then(Node::items).unwrap_or_default();
+        for (index, tool) in tools.iter().enumerate() {
+            for entry in tool.get("parameters").and_then(Node::entries).unwrap_or_default() {
+                let kind = entry.value.get("type").and_then(Node::text);
+                let default = entry.value.get("default").filter(|node| !node.is_null(version));
+                let (Some(kind), Some(node)) = (kind, default) else { continue };
+                if is_of_kind(kind, &node.to_value(version)) {
+                    continue;
+                }
+                let message = format!("the default of `{}` is not of type {kind}", entry.key);
+                let help = if kind == "string" {
+                    "put the default in quotes, or change the type"
+                } else {
+                    "change the default or the type"
+                };
+                let field = format!("{key}[{index}].parameters.{}.default", entry.key);
+                self.report(Severity::Error, node, &field, message, help);
+            }
+        }
+    }
+}
+
+/// Whether a value is of a type; an unknown type is reported elsewhere.
+fn is_of_kind(kind: &str, value: &Value) -> bool {
+    match ParameterKind::parse(kind) {
+        Some(ParameterKind::Array) => value.is_array(),
+        Some(kind) => kind.accepts(value),
+        None => true,
+    }
 }
 
 fn expected(key: &str) -> &'static str {
@@ -351,6 +393,44 @@ mod tests {
         assert_eq!(severity(&flat.replace('|', ">-")), None);
         let nested = flat.replace("author: a", "metadata: {gaia: {tools: []}}");
         assert_eq!(severity(&nested), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn defaults_of_parameters_are_of_their_type() {
+        let one = |parameter: &str| {
+            found(&format!(
+                "tools: [{{name: a, description: b, parameters: {{q: {parameter}}}}}]\n"
+            ))
+        };
+        for (kind, right, wrong) in [
+            ("string", "'5'", "5"),
+            ("string", "text", "true"),
+            ("integer", "5", "1.5"),
+            ("number", "1.5", "'1.5'"),
+            ("boolean", "false", "'no'"),
+            ("array", "[a]", "a"),
+            ("object", "{a: 1}", "[a]"),
+        ] {
+            assert!(one(&format!("{{type: {kind}, default: {right}}}")).is_empty(), "{right}");
+            let expected = format!("tools[0].parameters.q.default {wrong}");
+            assert_eq!(one(&format!("{{type: {kind}, default: {wrong}}}")), [expected]);
+        }
+        assert!(one("{type: string, default: null}").is_empty());
+    }
+
+    #[test]
+    fn permission_that_ends_with_a_colon_is_one_finding() {
+        let text = "---\nname: demo\nversion: 1.0.0\ndescription: Shows it.\nauthor: ana\n\
+                    license: MIT\npermissions:\n  - filesystem:read:\nsecurity_tier: community\n\
+                    tools: [{name: a, description: b}]\n---\n# Demo\n";
+        let reading = read_as(Source::new(text.to_owned()), Dialect::GAIA, None);
+        let found = reading.diagnostics.iter();
+        let found: Vec<_> = found
+            .filter(|found| found.field.as_deref() == Some("permissions[0]"))
+            .map(|found| (found.code, found.help.as_deref().unwrap_or_default()))
+            .collect();
+        let help = "a text that ends with a colon is a map: remove the last colon";
+        assert_eq!(found, [("wrong-type", help)]);
     }
 
     #[test]
