@@ -13,6 +13,9 @@ pub struct Scope<'a> {
     variables: &'a Map<String, Value>,
 }
 
+/// Maximum placeholders in a message.
+const MAX_LISTED: usize = 10;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PlaceholderValue<'a> {
     /// The input of the workflow.
@@ -55,6 +58,18 @@ impl<'a> Scope<'a> {
             rest => Some(rest.strip_prefix('.')?),
         };
         member(self.outputs.get(node)?, members).map(PlaceholderValue::Value)
+    }
+
+    /// Lists placeholders that have a value, for messages.
+    pub(super) fn placeholders(&self) -> String {
+        let variables = self.variables.keys().filter(|name| !self.outputs.contains_key(*name));
+        let variables = variables.map(|name| format!("{{{{{name}}}}}"));
+        let outputs = self.outputs.keys().map(|node| format!("{{{{{node}.output}}}}"));
+        let input = std::iter::once("{{input}}".to_owned());
+        let mut all: Vec<String> = input.chain(variables).chain(outputs).collect();
+        let more = all.len() > MAX_LISTED;
+        all.truncate(MAX_LISTED);
+        all.join(", ") + if more { ", …" } else { "" }
     }
 
     fn variable(&self, path: &str) -> Option<&'a Value> {

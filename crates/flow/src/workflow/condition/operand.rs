@@ -4,7 +4,7 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use serde_json::{Number, Value};
 
-use super::{ConditionError, TextBudget};
+use super::{ConditionError, NUMBER_HINT, TextBudget, token::Comparison};
 use crate::workflow::scope::PlaceholderValue;
 
 /// A value in a condition.
@@ -28,6 +28,21 @@ pub(super) enum Arithmetic {
     Divide,
     Modulo,
 }
+
+impl Arithmetic {
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Modulo => "%",
+        }
+    }
+}
+
+/// Maximum characters of a text in a message.
+const SHOWN_CHARS: usize = 40;
 
 impl<'a> From<PlaceholderValue<'a>> for Operand<'a> {
     fn from(found: PlaceholderValue<'a>) -> Self {
@@ -98,12 +113,17 @@ impl Operand<'_> {
     }
 
     /// Compares numbers or texts; `None` if a number is NaN.
-    pub(super) fn order(&self, other: &Self) -> Result<Option<Ordering>, ConditionError> {
+    pub(super) fn order(
+        &self,
+        comparison: Comparison,
+        other: &Self,
+    ) -> Result<Option<Ordering>, ConditionError> {
         if let (Self::Text(one), Self::Text(other)) = (self, other) {
             return Ok(Some(one.cmp(other)));
         }
         let numbers = self.number().zip(other.number());
-        numbers.map(|(one, other)| one.compare(other)).ok_or(ConditionError::Type)
+        let compared = numbers.map(|(one, other)| one.compare(other));
+        compared.ok_or_else(|| self.misfit(comparison.symbol(), other))
     }
 
     /// Whether it contains a value: a text in a text, an element in a list, a key in an object.
@@ -115,16 +135,34 @@ impl Operand<'_> {
             }
             (Self::Json(Value::Object(map)), Self::Text(key)) => Ok(map.contains_key(&**key)),
             (Self::Json(Value::Object(_)), _) => Ok(false),
-            _ => Err(ConditionError::Type),
+            (whole, part) => {
+                let (whole, part) = (whole.describe(), part.describe());
+                Err(ConditionError::Type(format!(
+                    "{whole} cannot contain {part}; write the part as a text, such as '5'"
+                )))
+            }
         }
     }
 
     pub(super) fn negated(&self) -> Result<Self, ConditionError> {
-        Operand::Int(0).apply_operator(Arithmetic::Subtract, self, &mut TextBudget(0))
+        let negated = self
+            .number()
+            .map(|number| Numeric::Int(0).apply_operator(Arithmetic::Subtract, number));
+        negated.unwrap_or_else(|| {
+            let what = self.describe();
+            Err(ConditionError::Type(format!("`-` does not fit {what}; {NUMBER_HINT}")))
+        })
     }
 
+    /// The value as a number. This is how a condition reads a number from a text.
     pub(super) fn positive(&self) -> Result<Self, ConditionError> {
-        Operand::Int(0).apply_operator(Arithmetic::Add, self, &mut TextBudget(0))
+        let number = self.number().or_else(|| self.number_in_text());
+        number.map(Self::from).ok_or_else(|| {
+            ConditionError::Type(format!(
+                "`+` does not fit {}: it is not a number",
+                self.describe()
+            ))
+        })
     }
 
     pub(super) fn apply_operator<'b>(
@@ -137,8 +175,57 @@ impl Operand<'_> {
             budget.take(one.len() + other.len())?;
             return Ok(Operand::Text(format!("{one}{other}").into()));
         }
-        let (one, other) = self.number().zip(other.number()).ok_or(ConditionError::Type)?;
+        let numbers = self.number().zip(other.number());
+        let (one, other) = numbers.ok_or_else(|| self.misfit(operator.symbol(), other))?;
         one.apply_operator(operator, other)
+    }
+
+    /// The error of an operator that does not fit its operands.
+    fn misfit(&self, symbol: &str, other: &Self) -> ConditionError {
+        let hint = if self.is_text() || other.is_text() {
+            format!("; {NUMBER_HINT}")
+        } else {
+            String::new()
+        };
+        let (one, other) = (self.describe(), other.describe());
+        ConditionError::Type(format!("`{symbol}` does not fit {one} and {other}{hint}"))
+    }
+
+    /// The value for messages.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::None => "None".to_owned(),
+            Self::Bool(value) => value.to_string(),
+            Self::Int(number) => format!("the number {number}"),
+            Self::Float(number) => format!("the number {number}"),
+            Self::Text(text) => match text.char_indices().nth(SHOWN_CHARS) {
+                Some((end, _)) => format!("the text '{}…'", &text[..end]),
+                None => format!("the text '{text}'"),
+            },
+            Self::Json(Value::Array(_)) => "a list".to_owned(),
+            Self::Json(_) => "an object".to_owned(),
+        }
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
+    /// Whether it is a number, or a text with one.
+    pub(super) fn is_numeric(&self) -> bool {
+        matches!(self, Self::Int(_) | Self::Float(_)) || self.number_in_text().is_some()
+    }
+
+    fn number_in_text(&self) -> Option<Numeric> {
+        let Self::Text(text) = self else { return None };
+        let text = text.trim();
+        if let Ok(number) = text.parse() {
+            return Some(Numeric::Int(number));
+        }
+        // The names of infinity and NaN are not numbers.
+        let is_number = text.contains(|c: char| c.is_ascii_digit());
+        let number = text.parse().ok().filter(|number: &f64| is_number && number.is_finite());
+        number.map(Numeric::Float)
     }
 
     fn number(&self) -> Option<Numeric> {
@@ -156,6 +243,15 @@ impl Operand<'_> {
 enum Numeric {
     Int(i128),
     Float(f64),
+}
+
+impl From<Numeric> for Operand<'_> {
+    fn from(number: Numeric) -> Self {
+        match number {
+            Numeric::Int(number) => Self::Int(number),
+            Numeric::Float(number) => Self::Float(number),
+        }
+    }
 }
 
 impl Numeric {
@@ -186,7 +282,7 @@ impl Numeric {
         }
         let (one, other) = (self.float(), other.float());
         if matches!(operator, Arithmetic::Divide | Arithmetic::Modulo) && other == 0.0 {
-            return Err(ConditionError::Type);
+            return Err(ConditionError::DivisionByZero);
         }
         Ok(Operand::Float(match operator {
             Arithmetic::Add => one + other,

@@ -6,7 +6,7 @@ use std::{iter::Peekable, vec::IntoIter};
 use super::{
     ConditionError,
     operand::{Arithmetic, Operand},
-    token::{Comparison, Token},
+    token::{Comparison, Lexeme, Token},
 };
 use crate::workflow::limits;
 
@@ -35,16 +35,27 @@ pub(super) enum Relation {
     Contains,
 }
 
-/// Parses a whole condition.
-pub(super) fn parse(tokens: Vec<Token<'_>>) -> Result<Tree<'_>, ConditionError> {
-    let mut parser = Parser { tokens: tokens.into_iter().peekable(), depth: 0 };
+/// Parses a whole condition, which has this number of bytes.
+pub(super) fn parse(tokens: Vec<Lexeme<'_>>, length: usize) -> Result<Tree<'_>, ConditionError> {
+    if tokens.is_empty() {
+        let problem = "the condition is empty; write for example {{input}} contains 'yes'";
+        return Err(ConditionError::syntax(0, problem));
+    }
+    let mut parser = Parser { tokens: tokens.into_iter().peekable(), depth: 0, length };
     let tree = parser.parse_or()?;
-    if parser.tokens.next().is_some() { Err(ConditionError::Syntax) } else { Ok(tree) }
+    match parser.tokens.next() {
+        None => Ok(tree),
+        Some(Lexeme { at, text, .. }) => {
+            Err(ConditionError::syntax(at, format!("an operator is missing before `{text}`")))
+        }
+    }
 }
 
 struct Parser<'a> {
-    tokens: Peekable<IntoIter<Token<'a>>>,
+    tokens: Peekable<IntoIter<Lexeme<'a>>>,
     depth: usize,
+    /// The bytes of the condition.
+    length: usize,
 }
 
 type ParseResult<'a> = Result<Tree<'a>, ConditionError>;
@@ -67,11 +78,11 @@ impl<'a> Parser<'a> {
         join: fn(Vec<Tree<'a>>) -> Tree<'a>,
     ) -> ParseResult<'a> {
         let first = part(self)?;
-        if self.tokens.peek() != Some(between) {
+        if self.peek() != Some(between) {
             return Ok(first);
         }
         let mut parts = vec![first];
-        while self.tokens.next_if_eq(between).is_some() {
+        while self.take(between) {
             parts.push(part(self)?);
         }
         Ok(join(parts))
@@ -79,7 +90,7 @@ impl<'a> Parser<'a> {
 
     /// `not a`
     fn parse_not(&mut self) -> ParseResult<'a> {
-        if self.tokens.next_if_eq(&Token::Not).is_none() {
+        if !self.take(&Token::Not) {
             return self.comparison();
         }
         let inner = self.parse_nested(Self::parse_not)?;
@@ -97,7 +108,7 @@ impl<'a> Parser<'a> {
     }
 
     fn relation(&mut self) -> Result<Option<Relation>, ConditionError> {
-        let relation = match self.tokens.peek() {
+        let relation = match self.peek() {
             Some(Token::Compare(comparison)) => Relation::Compare(*comparison),
             Some(Token::In) => Relation::In,
             Some(Token::Contains) => Relation::Contains,
@@ -105,8 +116,8 @@ impl<'a> Parser<'a> {
             _ => return Ok(None),
         };
         self.tokens.next();
-        if relation == Relation::NotIn && self.tokens.next_if_eq(&Token::In).is_none() {
-            return Err(ConditionError::Syntax);
+        if relation == Relation::NotIn && !self.take(&Token::In) {
+            return Err(self.unexpected("`in` is missing after `not`"));
         }
         Ok(Some(relation))
     }
@@ -130,7 +141,7 @@ impl<'a> Parser<'a> {
     ) -> ParseResult<'a> {
         let first = part(self)?;
         let mut others = Vec::new();
-        while let Some(&Token::Arithmetic(operator)) = self.tokens.peek()
+        while let Some(&Token::Arithmetic(operator)) = self.peek()
             && belongs(operator)
         {
             self.tokens.next();
@@ -141,7 +152,7 @@ impl<'a> Parser<'a> {
 
     /// `-a`
     fn parse_sign(&mut self) -> ParseResult<'a> {
-        let sign: fn(Box<Tree<'a>>) -> Tree<'a> = match self.tokens.peek() {
+        let sign: fn(Box<Tree<'a>>) -> Tree<'a> = match self.peek() {
             Some(Token::Arithmetic(Arithmetic::Subtract)) => Tree::Negative,
             Some(Token::Arithmetic(Arithmetic::Add)) => Tree::Positive,
             _ => return self.parse_suffix(),
@@ -154,7 +165,7 @@ impl<'a> Parser<'a> {
     /// `a.includes(b)`
     fn parse_suffix(&mut self) -> ParseResult<'a> {
         let whole = self.parse_primary()?;
-        if self.tokens.next_if_eq(&Token::Includes).is_none() {
+        if !self.take(&Token::Includes) {
             return Ok(whole);
         }
         let part = self.parse_parenthesized()?;
@@ -162,18 +173,40 @@ impl<'a> Parser<'a> {
     }
 
     fn parse_primary(&mut self) -> ParseResult<'a> {
-        match self.tokens.next() {
-            Some(Token::Value(value)) => Ok(Tree::Value(value)),
-            Some(Token::Open) => self.parse_parenthesized(),
-            _ => Err(ConditionError::Syntax),
+        match self.tokens.next_if(|next| matches!(next.token, Token::Value(_) | Token::Open)) {
+            Some(Lexeme { token: Token::Value(value), .. }) => Ok(Tree::Value(value)),
+            Some(_) => self.parse_parenthesized(),
+            None => Err(self.unexpected("a value is missing")),
         }
     }
 
     /// Parses an expression and its closing parenthesis.
     fn parse_parenthesized(&mut self) -> ParseResult<'a> {
         let inner = self.parse_nested(Self::parse_or)?;
-        self.tokens.next_if_eq(&Token::Close).ok_or(ConditionError::Syntax)?;
-        Ok(inner)
+        if self.take(&Token::Close) {
+            Ok(inner)
+        } else {
+            Err(self.unexpected("a closing parenthesis is missing"))
+        }
+    }
+
+    fn peek(&mut self) -> Option<&Token<'a>> {
+        self.tokens.peek().map(|next| &next.token)
+    }
+
+    /// Takes the next token if it is this one.
+    fn take(&mut self, wanted: &Token<'a>) -> bool {
+        self.tokens.next_if(|next| next.token == *wanted).is_some()
+    }
+
+    /// The error if the next token cannot stand where it is.
+    fn unexpected(&mut self, problem: &str) -> ConditionError {
+        match self.tokens.peek() {
+            Some(next) => {
+                ConditionError::syntax(next.at, format!("{problem} before `{}`", next.text))
+            }
+            None => ConditionError::syntax(self.length, format!("{problem} at the end")),
+        }
     }
 
     fn parse_nested(&mut self, inner: fn(&mut Self) -> ParseResult<'a>) -> ParseResult<'a> {

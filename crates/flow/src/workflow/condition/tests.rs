@@ -179,6 +179,110 @@ fn false_conditions() {
     }
 }
 
+fn evaluated(expression: &str) -> Result<Evaluation, ConditionError> {
+    let outputs = json!({"k": "5", "http": {"x": 1}, "ten": "10", "words": "5 apples"});
+    let outputs = outputs.as_object().cloned().unwrap();
+    evaluate(expression, &Scope::new(" 5\n", &outputs, &Map::new()))
+}
+
+#[test]
+fn plus_reads_a_number_from_a_text() {
+    for expression in [
+        "+{{input}} > 3",
+        "+{{input}} == 5",
+        "+{{ten.output}} > +{{k.output}}",
+        "-+{{k.output}} == -5",
+        "+{{k.output}} * 2 == +{{ten.output}}",
+        "+'-2.5' < 0",
+        "+'+7' == 7",
+        "+'1e3' == 1000",
+        "+'.5' == 0.5",
+        "+true == 1",
+    ] {
+        assert_eq!(evaluated(expression).map(|found| found.is_true), Ok(true), "{expression}");
+    }
+    for text in ["5 apples", "", " ", "nan", "inf", "infinity", "0x10", "1,5", "1e400"] {
+        let error = evaluated(&format!("+'{text}' == 1 or true")).unwrap_err().to_string();
+        assert_eq!(error, format!("`+` does not fit the text '{text}': it is not a number"));
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong_and_what_to_write() {
+    let number = "to use a text as a number, write + before it, for example +{{input}} > 3";
+    for (expression, message) in [
+        ("{{k.output}} > 3", format!("`>` does not fit the text '5' and the number 3; {number}")),
+        ("3 <= {{k.output}}", format!("`<=` does not fit the number 3 and the text '5'; {number}")),
+        (
+            "{{k.output}} - 0 > 3",
+            format!("`-` does not fit the text '5' and the number 0; {number}"),
+        ),
+        ("-{{k.output}} > 3", format!("`-` does not fit the text '5'; {number}")),
+        ("None < 1", "`<` does not fit None and the number 1".to_owned()),
+        (
+            "1 in 'a1'",
+            "the text 'a1' cannot contain the number 1; write the part as a text, such as '5'"
+                .to_owned(),
+        ),
+        ("1 / 0", "it divides by zero".to_owned()),
+        (
+            "{{k}} == '5'",
+            "`{{k}}` has no value; write {{k.output}} for the output of the node".to_owned(),
+        ),
+        (
+            "'{{other.output}}' == '5'",
+            "`{{other.output}}` has no value; values here: {{input}}, {{k.output}}, \
+             {{http.output}}, {{ten.output}}, {{words.output}}"
+                .to_owned(),
+        ),
+        ("{{input}} = '10'", "at character 11, '=' has no meaning; compare with ==".to_owned()),
+        ("é == “yes”", "at character 1, 'é' has no meaning".to_owned()),
+        (
+            "'é' == “yes”",
+            "at character 8, '“' has no meaning; write a text in quotes: 'text'".to_owned(),
+        ),
+        (
+            "{{input}} == yes",
+            "at character 14, `yes` has no meaning; write a text in quotes: 'yes'".to_owned(),
+        ),
+        ("1 == 'a", "at character 6, the quotation mark ' is not closed".to_owned()),
+        ("1 2", "at character 3, an operator is missing before `2`".to_owned()),
+        ("1 ==", "at character 5, a value is missing at the end".to_owned()),
+        ("(1", "at character 3, a closing parenthesis is missing at the end".to_owned()),
+        ("1 not 2", "at character 7, `in` is missing after `not` before `2`".to_owned()),
+        (
+            "{{ input }} == 1",
+            "at character 1, write a placeholder like {{input}} or {{NODE.output}}, without spaces"
+                .to_owned(),
+        ),
+        ("{{input}}.length > 1", "at character 10, only .includes(…) can follow a dot".to_owned()),
+    ] {
+        assert_eq!(evaluated(expression).unwrap_err().to_string(), message, "{expression}");
+    }
+    let long = evaluated(&format!("'{}' < 1", "é".repeat(100))).unwrap_err().to_string();
+    assert!(long.contains(&format!("the text '{}…'", "é".repeat(40))), "{long}");
+}
+
+#[test]
+fn comparisons_of_numbers_in_texts_are_noted() {
+    let notes = |expression| evaluated(expression).unwrap().notes;
+    let number = "to use a text as a number, write + before it, for example +{{input}} > 3";
+    assert_eq!(
+        notes("{{ten.output}} > '3'"),
+        [format!("the text '10' and the text '3' are compared as texts; {number}")]
+    );
+    assert_eq!(
+        notes("{{k.output}} == 5"),
+        [format!("the text '5' and the number 5 are never equal; {number}")]
+    );
+    for expression in [
+        "+{{ten.output}} > 3", "{{k.output}} == '5'", "'a' < 'b'", "{{words.output}} != 5",
+        "{{http.output.x}} == 1",
+    ] {
+        assert_eq!(notes(expression), [""; 0], "{expression}");
+    }
+}
+
 #[test]
 fn depth_and_length_have_bounds() {
     let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));

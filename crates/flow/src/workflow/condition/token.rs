@@ -7,7 +7,7 @@ use super::{
     operand::{Arithmetic, Operand},
 };
 use crate::workflow::{
-    scope::Scope,
+    scope::{PlaceholderValue, Scope},
     template::{TemplatePart, parts, placeholder},
 };
 
@@ -61,35 +61,92 @@ const SYMBOLS: [(&str, Token<'static>); 18] = [
     ("%", Token::Arithmetic(Arithmetic::Modulo)),
 ];
 
+impl Comparison {
+    pub(super) fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+/// A token with its place.
+#[derive(Clone, Debug)]
+pub(super) struct Lexeme<'a> {
+    pub(super) token: Token<'a>,
+    /// The byte of the expression at which it starts.
+    pub(super) at: usize,
+    pub(super) text: &'a str,
+}
+
 /// Splits a condition into tokens.
 pub(super) fn tokens<'a>(
     text: &'a str,
     scope: &Scope<'a>,
     budget: &mut TextBudget,
-) -> Result<Vec<Token<'a>>, ConditionError> {
+) -> Result<Vec<Lexeme<'a>>, ConditionError> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
-        let (token, after) = match first {
-            '{' => read_placeholder(rest, scope)?,
-            '\'' | '"' => quoted(rest, first, scope, budget)?,
-            '.' if !starts_with_digit(&rest[1..]) => includes(rest)?,
-            '0'..='9' | '.' => number(rest)?,
-            'a'..='z' | 'A'..='Z' | '_' => word(rest)?,
-            _ => symbol(rest)?,
+        let at = text.len() - rest.len();
+        let read = match first {
+            '{' => read_placeholder(rest, scope),
+            '\'' | '"' => quoted(rest, first, scope, budget),
+            '.' if !starts_with_digit(&rest[1..]) => includes(rest),
+            '0'..='9' | '.' => number(rest),
+            'a'..='z' | 'A'..='Z' | '_' => word(rest),
+            _ => symbol(rest),
         };
-        tokens.push(token);
+        let (token, after) = read.map_err(|error| match error {
+            TokenError::Syntax(problem) => ConditionError::syntax(at, problem),
+            TokenError::Other(error) => error,
+        })?;
+        tokens.push(Lexeme { token, at, text: &rest[..rest.len() - after.len()] });
         rest = after.trim_start();
     }
     Ok(tokens)
 }
 
-type ParseResult<'a> = Result<(Token<'a>, &'a str), ConditionError>;
+/// Why no token can be read.
+enum TokenError {
+    Syntax(String),
+    Other(ConditionError),
+}
+
+impl TokenError {
+    fn syntax(problem: impl Into<String>) -> Self {
+        Self::Syntax(problem.into())
+    }
+}
+
+impl From<ConditionError> for TokenError {
+    fn from(error: ConditionError) -> Self {
+        Self::Other(error)
+    }
+}
+
+type ParseResult<'a> = Result<(Token<'a>, &'a str), TokenError>;
 
 fn read_placeholder<'a>(text: &'a str, scope: &Scope<'a>) -> ParseResult<'a> {
-    let path = placeholder(text).ok_or(ConditionError::Syntax)?;
-    let found = scope.find(path).ok_or(ConditionError::Unresolved)?;
-    Ok((Token::Value(found.into()), &text[path.len() + 4..]))
+    let path = placeholder(text).ok_or_else(|| {
+        TokenError::syntax("write a placeholder like {{input}} or {{NODE.output}}, without spaces")
+    })?;
+    Ok((Token::Value(value(path, scope)?.into()), &text[path.len() + 4..]))
+}
+
+fn value<'a>(path: &str, scope: &Scope<'a>) -> Result<PlaceholderValue<'a>, ConditionError> {
+    scope.find(path).ok_or_else(|| ConditionError::Unresolved {
+        path: path.to_owned(),
+        hint: if scope.output(path).is_some() {
+            format!("write {{{{{path}.output}}}} for the output of the node")
+        } else {
+            format!("values here: {}", scope.placeholders())
+        },
+    })
 }
 
 /// Parses a quoted text. Values of placeholders in it stay text, even if they contain quotes or
@@ -101,15 +158,14 @@ fn quoted<'a>(
     budget: &mut TextBudget,
 ) -> ParseResult<'a> {
     let inner = &text[1..];
-    let end = closing(inner, quote).ok_or(ConditionError::Syntax)?;
+    let end = closing(inner, quote)
+        .ok_or_else(|| TokenError::syntax(format!("the quotation mark {quote} is not closed")))?;
     let (inner, after) = (&inner[..end], &inner[end + 1..]);
     let mut whole = String::new();
     for part in parts(inner) {
         let part = match part {
             TemplatePart::Text(text) => unescaped(text),
-            TemplatePart::Placeholder { path, .. } => {
-                scope.find(path).ok_or(ConditionError::Unresolved)?.text()
-            }
+            TemplatePart::Placeholder { path, .. } => value(path, scope)?.text(),
         };
         budget.take(part.len())?;
         whole.push_str(&part);
@@ -153,8 +209,9 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 
 /// Parses `.includes(`, the only thing that can follow a dot.
 fn includes(text: &str) -> ParseResult<'_> {
-    let after = text.strip_prefix(".includes").ok_or(ConditionError::Syntax)?;
-    let after = after.trim_start().strip_prefix('(').ok_or(ConditionError::Syntax)?;
+    let after = text.strip_prefix(".includes").map(str::trim_start);
+    let after = after.and_then(|after| after.strip_prefix('('));
+    let after = after.ok_or_else(|| TokenError::syntax("only .includes(…) can follow a dot"))?;
     Ok((Token::Includes, after))
 }
 
@@ -168,20 +225,26 @@ fn number(text: &str) -> ParseResult<'_> {
         let sign = usize::from(text[end + 1..].starts_with(['+', '-']));
         let exponent = digits(&text[end + 1 + sign..]);
         if exponent == 0 {
-            return Err(ConditionError::Syntax);
+            return Err(not_a_number(text));
         }
         end += 1 + sign + exponent;
         whole = false;
     }
     let (number, after) = text.split_at(end);
     if after.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
-        return Err(ConditionError::Syntax);
+        return Err(not_a_number(text));
     }
     let value = match number.parse() {
         Ok(number) if whole => Operand::Int(number),
-        _ => Operand::Float(number.parse().map_err(|_| ConditionError::Syntax)?),
+        _ => Operand::Float(number.parse().map_err(|_| not_a_number(text))?),
     };
     Ok((Token::Value(value), after))
+}
+
+fn not_a_number(text: &str) -> TokenError {
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let number = &text[..end];
+    TokenError::syntax(format!("`{number}` is not a number; write a text in quotes: '{number}'"))
 }
 
 fn word(text: &str) -> ParseResult<'_> {
@@ -196,7 +259,10 @@ fn word(text: &str) -> ParseResult<'_> {
         "None" => Token::Value(Operand::None),
         _ if word.eq_ignore_ascii_case("true") => Token::Value(Operand::Bool(true)),
         _ if word.eq_ignore_ascii_case("false") => Token::Value(Operand::Bool(false)),
-        _ => return Err(ConditionError::Syntax),
+        _ => {
+            let problem = format!("`{word}` has no meaning; write a text in quotes: '{word}'");
+            return Err(TokenError::Syntax(problem));
+        }
     };
     Ok((token, after))
 }
@@ -205,7 +271,19 @@ fn symbol(text: &str) -> ParseResult<'_> {
     let known = SYMBOLS
         .iter()
         .find_map(|(symbol, token)| text.strip_prefix(symbol).map(|after| (token.clone(), after)));
-    known.ok_or(ConditionError::Syntax)
+    known.ok_or_else(|| {
+        let first = text.chars().next().unwrap_or_default();
+        let hint = match first {
+            '=' => "; compare with ==",
+            '“' | '”' | '„' | '‘' | '’' | '‚' | '«' | '»' | '`' | '´' => {
+                "; write a text in quotes: 'text'"
+            }
+            '&' => "; write && or and",
+            '|' => "; write || or or",
+            _ => "",
+        };
+        TokenError::Syntax(format!("{first:?} has no meaning{hint}"))
+    })
 }
 
 fn starts_with_digit(text: &str) -> bool {

@@ -11,12 +11,20 @@ pub(super) async fn run(
     context: &NodeContext<'_>,
     out: &Emitter,
 ) -> Result<NodeResult, NodeError> {
-    let evaluated = condition::evaluate(expression, &context.scope());
-    if let Err(why) = evaluated {
-        let message = format!("The condition `{expression}` counts as false: {why}");
-        out.emit(Event::warning(message)).await?;
-    }
-    let branch = evaluated.unwrap_or(false);
+    let branch = match condition::evaluate(expression, &context.scope()) {
+        Ok(evaluation) => {
+            for note in evaluation.notes {
+                out.emit(Event::warning(format!("In the condition `{expression}`, {note}")))
+                    .await?;
+            }
+            evaluation.is_true
+        }
+        Err(why) => {
+            let message = format!("The condition `{expression}` counts as false: {why}");
+            out.emit(Event::warning(message)).await?;
+            false
+        }
+    };
     let thought = Thought::about("condition")
         .with("node_id", context.id)
         .with("expression", expression)
