@@ -23,6 +23,8 @@ pub struct Graph {
 pub struct Node {
     pub id: String,
     pub work: NodeKind,
+    /// Settings that cannot be used as written, and what is used instead.
+    pub warnings: Vec<String>,
 }
 
 /// The type of a node, with its settings.

@@ -128,7 +128,7 @@ pub(super) async fn run_node(
             skill::run(name.as_deref(), mappings.as_ref(), context, out).await
         }
         NodeKind::Http(http) => http::run(http, context, out).await,
-        NodeKind::Code(code) => code::run(code, context).await,
+        NodeKind::Code(code) => code::run(code, context, out).await,
         NodeKind::End => Ok(context.input.clone().into_owned().into()),
     }
 }

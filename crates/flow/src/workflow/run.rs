@@ -187,6 +187,10 @@ impl WorkflowRunner<'_> {
         let node_id = || node.id.clone();
         let node_type = node.work.name();
         self.out.emit(Event::NodeStart { node_id: node_id(), node_type }).await?;
+        let out = self.out.for_node(&node.id);
+        for warning in &node.warnings {
+            out.emit(Event::warning(warning)).await?;
+        }
         let context = NodeContext {
             host: self.host,
             run: self.run,
@@ -194,7 +198,7 @@ impl WorkflowRunner<'_> {
             input: state.input_of(node, self.run),
             checkpoint: state.checkpoint(),
         };
-        let done = match node::run_node(&node.work, &context, &self.out.for_node(&node.id)).await {
+        let done = match node::run_node(&node.work, &context, &out).await {
             Ok(done) => done,
             Err(NodeError::Gone) => return Err(RunStop::Gone),
             Err(NodeError::Failed(error)) => return Err(self.failed(node, error).await),

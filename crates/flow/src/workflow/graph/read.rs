@@ -94,11 +94,12 @@ fn node(value: &Value, place: &[Step]) -> Result<Node, Refused> {
             return Err(problem("dict_type", below(place, "data"), message, other));
         }
     };
-    let work = data::work(kind, data).ok_or_else(|| {
+    let mut warnings = Vec::new();
+    let work = data::work(kind, data, &mut warnings).ok_or_else(|| {
         let message = format!("Value error, Unknown node type: '{kind}'");
         problem("value_error", below(place, "type"), message, &members["type"])
     })?;
-    Ok(Node { id: id.to_owned(), work })
+    Ok(Node { id: id.to_owned(), work, warnings })
 }
 
 /// Parses an edge; returns `None` if one of its ends does not exist.

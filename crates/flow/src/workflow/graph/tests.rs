@@ -114,6 +114,37 @@ fn missing_members_have_defaults() {
 }
 
 #[test]
+fn settings_that_are_not_used_as_written_are_warned_about() {
+    let warnings = |kind: &str, data: Value| {
+        let graph = json!({"nodes": [{"id": "n", "type": kind, "data": data}]});
+        Graph::parse(&graph).unwrap().nodes()[0].warnings.clone()
+    };
+    for (kind, data, expected) in [
+        ("http", json!({"timeoutSeconds": 0}), "`timeoutSeconds` is 0, and 1 is used instead"),
+        ("http", json!({"timeoutSeconds": 31}), "`timeoutSeconds` is 31, and 30 is used instead"),
+        ("http", json!({"timeoutSeconds": "x"}), "`timeoutSeconds` is \"x\", and 10 is used"),
+        ("code", json!({"timeoutSeconds": -1}), "`timeoutSeconds` is -1, and 1 is used instead"),
+        ("code", json!({"timeoutSeconds": []}), "`timeoutSeconds` is [], and 30 is used instead"),
+        ("code", json!({"memoryLimitMb": 1e9}), "and 512 is used instead"),
+        ("llm", json!({"temperature": 7}), "`temperature` is 7, and 2 is used instead"),
+        ("llm", json!({"temperature": "hot"}), "and 0.7 is used instead; write a number from 0 to"),
+    ] {
+        let warnings = warnings(kind, data.clone());
+        assert_eq!(warnings.len(), 1, "{kind} {data}: {warnings:?}");
+        assert!(warnings[0].contains(expected), "{warnings:?}");
+    }
+    for (kind, data) in [
+        ("http", json!({"timeoutSeconds": 1})),
+        ("http", json!({"timeoutSeconds": "30"})),
+        ("code", json!({"timeoutSeconds": null, "memoryLimitMb": ""})),
+        ("llm", json!({"temperature": 0.35})),
+        ("llm", json!({})),
+    ] {
+        assert_eq!(warnings(kind, data.clone()), [""; 0], "{kind} {data}");
+    }
+}
+
+#[test]
 fn an_edge_without_an_end_is_ignored() {
     let graph = json!({
         "nodes": [{"id": "a", "type": "start"}],

@@ -15,7 +15,10 @@ use savoir_sandbox::{
 use serde_json::Value;
 
 use super::{DISABLED, NodeContext, NodeError, NodeResult};
-use crate::workflow::{graph::Code, limits, scope::text_of};
+use crate::{
+    event::{Emitter, Event},
+    workflow::{graph::Code, limits, scope::text_of},
+};
 
 /// The name of the script file.
 const FILE: &str = "node.py";
@@ -33,7 +36,17 @@ struct Job {
     limits: Limits,
 }
 
-pub(super) async fn run(code: &Code, context: &NodeContext<'_>) -> Result<NodeResult, NodeError> {
+/// What code printed, and whether its end is missing.
+struct Printed {
+    text: String,
+    cut: bool,
+}
+
+pub(super) async fn run(
+    code: &Code,
+    context: &NodeContext<'_>,
+    out: &Emitter,
+) -> Result<NodeResult, NodeError> {
     if !context.host.features.code {
         return Err(NodeError::failed(DISABLED));
     }
@@ -52,8 +65,12 @@ pub(super) async fn run(code: &Code, context: &NodeContext<'_>) -> Result<NodeRe
         drop(slot);
         printed
     });
-    let output = ran.await.map_err(|_| failed("it could not be watched"))??;
-    Ok(Value::from(output).into())
+    let Printed { text, cut } = ran.await.map_err(|_| failed("it could not be watched"))??;
+    if cut {
+        let most = limits::MAX_SHOWN_OUTPUT_BYTES >> 10;
+        out.emit(Event::warning(format!("The output was cut after {most} KiB"))).await?;
+    }
+    Ok(Value::from(text).into())
 }
 
 fn failed(reason: impl std::fmt::Display) -> NodeError {
@@ -116,8 +133,8 @@ fn bounds(code: &Code) -> Limits {
     }
 }
 
-/// Runs a job until it ends and returns its output.
-fn run_job(job: Job, cancel: &Cancel) -> Result<String, NodeError> {
+/// Runs a job until it ends.
+fn run_job(job: Job, cancel: &Cancel) -> Result<Printed, NodeError> {
     // Code in a workflow is unsigned, so both protections (mounts and Landlock) are required.
     if savoir_sandbox::lacks_landlock() {
         return Err(failed("this machine has no Landlock, and the code is unsigned"));
@@ -131,14 +148,15 @@ fn run_job(job: Job, cancel: &Cancel) -> Result<String, NodeError> {
     let sandbox = Sandbox::new(policy(job, &python, inside)).map_err(failed)?;
     let process = sandbox.start(&python, &arguments).map_err(failed)?;
     cancel.set_process(process.kill_handle().map_err(failed)?);
-    let (mut printed, mut errors) = (Vec::new(), Vec::new());
+    let (mut printed, mut errors, mut cut) = (Vec::new(), Vec::new(), false);
     let outcome = process.communicate(b"", |stream, bytes| {
         let kept = if stream == Stream::Output { &mut printed } else { &mut errors };
         let budget = limits::MAX_SHOWN_OUTPUT_BYTES.saturating_sub(kept.len());
+        cut |= stream == Stream::Output && bytes.len() > budget;
         kept.extend_from_slice(&bytes[..bytes.len().min(budget)]);
     });
     match outcome.end {
-        ProcessEnd::Exited(0) => Ok(text(&printed)),
+        ProcessEnd::Exited(0) => Ok(Printed { text: text(&printed), cut }),
         ProcessEnd::TimedOut | ProcessEnd::Signalled(SIGNAL_CPU) => {
             Err(NodeError::failed("Code execution timed out"))
         }

@@ -9,7 +9,7 @@ use savoir_flow::{
 use savoir_sandbox::{RunnableTools, SandboxSupport};
 use serde_json::{Value, json};
 
-use super::{Scripted, error_of, fresh, graph, host, output_of};
+use super::{Scripted, error_of, fresh, graph, host, inner_lines, output_of};
 
 /// Whether this machine supports the sandbox and has a system Python.
 pub(super) fn can_run() -> bool {
@@ -38,6 +38,21 @@ async fn code_prints_its_output() {
     assert_eq!(output, "['API_KEY', 'USER_ID', 'WORKFLOW_INPUT']\nIN é anonymous k {{input}}");
     let Value::String(long) = printed("print('é' * 100_000)").await else { panic!("a text") };
     assert_eq!(long.len(), 10 << 10);
+}
+
+#[tokio::test]
+async fn output_that_is_cut_warns() {
+    if !can_run() {
+        return;
+    }
+    let host = host(&Scripted::new(&[]));
+    for (bytes, cut) in [(10 << 10, false), ((10 << 10) + 1, true)] {
+        let code = format!("print('x' * {bytes}, end='')");
+        let nodes = [("s", "start", json!({})), ("n", "code", json!({"code": code}))];
+        let lines = inner_lines(&host, &graph(&nodes, &["s n"]), "x").await;
+        let warning = r#"warning {"node_id":"n","message":"The output was cut after 10 KiB"}"#;
+        assert_eq!(lines.iter().any(|line| line == warning), cut, "{bytes}");
+    }
 }
 
 #[tokio::test]
