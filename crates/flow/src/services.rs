@@ -87,6 +87,7 @@ impl Services {
         let choice = match self.models.choose(question.model).await {
             Ok(choice) => choice,
             Err(error) => {
+                out.emit(Event::warning(explain(&error))).await?;
                 answer.error = Some(error);
                 return Ok(());
             }
@@ -102,7 +103,9 @@ impl Services {
         // A panic in a client counts as an error of the model.
         let asked = std::panic::catch_unwind(AssertUnwindSafe(|| client.answer(request)));
         let Ok(mut stream) = asked else {
-            answer.error = Some(broken(&choice.provider));
+            let error = broken(&choice.provider);
+            out.emit(Event::warning(explain(&error))).await?;
+            answer.error = Some(error);
             return Ok(());
         };
         let began = Instant::now();
@@ -146,9 +149,12 @@ impl Services {
         self.note(question.user, &choice.provider, &choice.model, spent).await;
         result?;
         match (&answer.error, finish) {
+            // The API defines the text of the error, so the reason is an event of its own.
             (Some(error), _) if error.is_context_overflow() => {
-                out.emit(Event::warning(explain(error))).await
+                let message = format!("the input has more tokens than {} can read", choice.model);
+                out.emit(Event::warning(with_help(message, error))).await
             }
+            (Some(error), _) => out.emit(Event::warning(explain(error))).await,
             (None, Some(Finish::Length)) => {
                 let limit = question.max_tokens.map(|most| format!(" of {most} tokens"));
                 let limit = limit.unwrap_or_default();
@@ -180,8 +186,14 @@ impl Services {
 
 /// Describes an error for users, with a hint.
 pub fn explain(error: &ModelError) -> String {
-    let message = error.public_message();
-    error.help().map_or(message.clone(), |help| format!("{message}; {help}"))
+    with_help(error.public_message(), error)
+}
+
+fn with_help(message: String, error: &ModelError) -> String {
+    match error.help() {
+        Some(help) => format!("{message}; {help}"),
+        None => message,
+    }
 }
 
 /// Like [`explain`], with what the provider answered, for the record that only the owner of a run
@@ -191,8 +203,7 @@ fn explain_to_owner(error: &ModelError) -> String {
         ModelError::Refused { message, .. } if !message.is_empty() => format!(": {message}"),
         _ => String::new(),
     };
-    let message = format!("{}{told}", error.public_message());
-    error.help().map_or(message.clone(), |help| format!("{message}; {help}"))
+    with_help(format!("{}{told}", error.public_message()), error)
 }
 
 pub fn broken(provider: &str) -> ModelError {

@@ -138,9 +138,10 @@ async fn a_join_ignores_branches_that_were_not_taken() {
 async fn a_condition_that_cannot_be_evaluated_warns() {
     let host = host(&Scripted::new(&[]));
     for (expression, reason) in [
-        ("{{input}} > 3", "a text such as '5' is not the number 5"),
-        ("this is rubbish ((", "not a valid expression"),
-        ("{{nobody.output}} == 1", "has no value"),
+        ("{{input}} > 3", "write + before it"),
+        ("this is rubbish ((", "at character 1, `this` has no meaning"),
+        ("{{nobody.output}} == 1", "values here: {{input}}, {{s.output}}"),
+        ("{{input}} == 5", "are never equal"),
     ] {
         let nodes =
             [("s", "start", json!({})), ("c", "condition", json!({"expression": expression}))];
@@ -149,6 +150,61 @@ async fn a_condition_that_cannot_be_evaluated_warns() {
         assert!(warning.contains(expression) && warning.contains(reason), "{warning}");
         assert!(warning.contains(r#""node_id":"c""#), "{warning}");
     }
+}
+
+#[tokio::test]
+async fn input_is_that_of_the_workflow_and_a_node_has_its_output() {
+    let model = Scripted::new(&["first", "second"]);
+    let nodes = [
+        ("s", "start", json!({})),
+        ("a", "llm", json!({})),
+        ("b", "llm", json!({"systemPrompt": "{{input}}, then {{a.output}}"})),
+        ("c", "condition", json!({"expression": "{{input}} == 'IN' and {{b.output}} == 'second'"})),
+        ("yes", "end", json!({})),
+    ];
+    let graph = graph(&nodes, &["s a", "a b", "b c", "c yes true"]);
+    let lines = inner_lines(&host(&model), &graph, "IN").await;
+    let asked = model.asked();
+    assert_eq!(asked[1].messages[0], Message::System("IN, then first".into()));
+    assert_eq!(asked[1].messages[1], Message::User("first".into()));
+    assert_eq!(lines.last().unwrap(), r#"workflow_complete {"final_output":"second"}"#);
+    assert!(lines.iter().any(|line| line.contains(r#""branch":"true""#)), "{lines:?}");
+}
+
+#[tokio::test]
+async fn number_in_an_output_is_compared_with_plus() {
+    let model = Scripted::new(&["10"]);
+    let nodes = [
+        ("s", "start", json!({})),
+        ("rate", "llm", json!({})),
+        ("c", "condition", json!({"expression": "+{{rate.output}} > 3"})),
+    ];
+    let lines = inner_lines(&host(&model), &graph(&nodes, &["s rate", "rate c"]), "x").await;
+    assert!(lines.iter().any(|line| line.contains(r#""branch":"true""#)), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.starts_with("warning ")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn setting_that_is_not_used_as_written_warns() {
+    let host = host(&Scripted::new(&["a"]));
+    let nodes = [("s", "start", json!({})), ("m", "llm", json!({"temperature": 3}))];
+    let lines = inner_lines(&host, &graph(&nodes, &["s m"]), "x").await;
+    assert_eq!(
+        lines[3],
+        r#"warning {"node_id":"m","message":"`temperature` is 3, and 2 is used instead; write a number from 0 to 2"}"#
+    );
+}
+
+#[tokio::test]
+async fn reason_of_a_failed_model_is_a_warning() {
+    let mut host = host(&Scripted::new(&[]));
+    host.services.models = Arc::new(savoir_model::Models::default());
+    let nodes = [("s", "start", json!({})), ("k", "skill", json!({"skillName": "summary"}))];
+    let lines = inner_lines(&host, &graph(&nodes, &["s k"]), "IN").await;
+    let warning = lines.iter().find(|line| line.starts_with("warning ")).expect("a warning");
+    assert!(warning.contains("no language model is configured; "), "{warning}");
+    assert!(warning.contains("OPENAI_API_KEY"), "{warning}");
+    assert_eq!(lines.last().unwrap(), r#"workflow_error {"error":"Generation failed"}"#);
 }
 
 #[tokio::test]
@@ -233,9 +289,10 @@ async fn skill_failure_is_reported_once() {
     let nodes = [("s", "start", json!({})), ("k", "skill", json!({"skillName": "summary"}))];
     let lines = inner_lines(&host(&model), &graph(&nodes, &["s k"]), "IN").await;
     assert_eq!(
-        lines[lines.len() - 3..],
+        lines[lines.len() - 4..],
         [
             r#"thought {"type_detail":"generation","node_id":"k","status":"start"}"#,
+            r#"warning {"node_id":"k","message":"the local model failed"}"#,
             r#"node_error {"node_id":"k","error":"Generation failed"}"#,
             r#"workflow_error {"error":"Generation failed"}"#,
         ]
