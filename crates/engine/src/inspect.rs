@@ -41,7 +41,7 @@ pub fn inspect(
         implicit_elsewhere: grant::describe_implicit_elsewhere(skill, run_env),
         implied_programs: implied_programs(skill),
         packages: packages::names(loaded_skill),
-        needs: needs(&skill.requirements),
+        needs: needs(skill),
         extra: extra.clone(),
         digest: loaded_skill.digest.clone(),
         files: loaded_skill.files.clone(),
@@ -108,14 +108,21 @@ fn implied_programs(skill: &Skill) -> Vec<Permission> {
 }
 
 /// The requirements of the skill on the machine and on the model that calls it.
-fn needs(requirements: &Requirements) -> Vec<String> {
-    let Requirements { python, model, context, hardware, os, .. } = requirements;
+fn needs(skill: &Skill) -> Vec<String> {
+    let Requirements { python, model, context, hardware, os, .. } = &skill.requirements;
     let mut needs = Vec::new();
     needs.extend(python.as_ref().map(|range| format!("Python {range}")));
     needs.extend(model.as_ref().map(|size| format!("a model of {size} parameters")));
     needs.extend(context.as_ref().map(|size| format!("a context of {size} tokens")));
     needs.extend(hardware.as_ref().map(|hardware| format!("hardware {hardware}")));
     needs.extend((!os.is_empty()).then(|| format!("one of these systems: {}", os.join(", "))));
+    let unused = packages::unused_node_packages(skill);
+    needs.extend((!unused.is_empty()).then(|| {
+        format!(
+            "npm packages that are not installed, because its tools may not run node: {}",
+            unused.join(", ")
+        )
+    }));
     needs
 }
 

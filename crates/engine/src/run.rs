@@ -200,6 +200,15 @@ fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
     let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
     warnings
         .extend(requirements::find_mismatches(requirements, &requirements::MachineFacts::detect()));
+    let unused = packages::unused_node_packages(&loaded_skill.skill);
+    if tool.is_some() && !unused.is_empty() {
+        let verb = if unused.len() == 1 { "is" } else { "are" };
+        warnings.push(format!(
+            "{} {verb} not installed, because the skill may not run node; to use npm packages, it \
+             declares shell:execute:node",
+            unused.join(", ")
+        ));
+    }
     if let Some(Runner::Command(template)) = tool.map(|tool| &tool.runner) {
         let hint = "put the line into a script of the skill, or use bash -c '…'";
         warnings.extend(template.shell_problems.iter().map(|problem| format!("{problem}: {hint}")));

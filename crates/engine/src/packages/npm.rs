@@ -95,6 +95,18 @@ pub(crate) fn read(text: &str, lock: Option<&str>) -> Result<Option<Manifest>, M
     Ok(Some(Manifest { text, lock: lock.transpose()?, names }))
 }
 
+/// The manifest of packages that are listed as `name` or `name@range`; none if the list is empty.
+pub(crate) fn of_packages(packages: &[String]) -> Result<Option<Manifest>, ManifestError> {
+    let named = packages.iter().map(|package| {
+        let package = package.trim();
+        let at = package.rfind('@').filter(|index| *index > 0);
+        let (name, range) = at.map_or((package, ""), |at| (&package[..at], &package[at + 1..]));
+        (name.to_owned(), Value::from(range))
+    });
+    let manifest = serde_json::json!({ "dependencies": named.collect::<Map<_, _>>() });
+    if packages.is_empty() { Ok(None) } else { read(&manifest.to_string(), None) }
+}
+
 /// A name and a range of versions.
 type NamedRange<'a> = (&'a str, &'a str);
 
@@ -490,6 +502,23 @@ mod tests {
         assert!(!manifest.text.contains("postinstall"), "{}", manifest.text);
         assert_eq!(read("{}", None), Ok(None));
         assert_eq!(read(r#"{"devDependencies":{"d":"1"}}"#, None), Ok(None));
+    }
+
+    #[test]
+    fn packages_of_a_list() {
+        let of = |text: &str| of_packages(&[text.to_owned()]);
+        for (text, name) in [
+            ("left-pad", "left-pad@"),
+            (" sharp@^0.33.0 ", "sharp@^0.33.0"),
+            ("@scope/name@>=1 <2", "@scope/name@>=1 <2"),
+            ("@scope/name", "@scope/name@"),
+        ] {
+            assert_eq!(of(text).unwrap().unwrap().names, [name], "{text}");
+        }
+        for text in ["../x", "a@file:/etc", "a@git+ssh://git@x/y.git", "x/y", "", "@scope"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+        assert_eq!(of_packages(&[]), Ok(None));
     }
 
     #[test]

@@ -13,6 +13,10 @@ use std::{
 };
 
 use savoir_sandbox::{ExtraPrograms, Mount, PathGrant, Policy, Variable};
+use savoir_skill::{
+    Skill,
+    permission::{Domain, Level},
+};
 
 use super::{action::Action, script};
 use crate::{
@@ -111,8 +115,13 @@ pub(super) fn needs(loaded_skill: &LoadedSkill, action: &mut Action) -> Result<P
 /// The names of the packages of all scripts of a skill, for the approval question. Scripts whose
 /// list is refused are left out, because they do not run.
 pub(crate) fn names(loaded_skill: &LoadedSkill) -> Vec<String> {
-    let mut names: BTreeSet<String> =
-        loaded_skill.skill.requirements.python_packages.iter().cloned().collect();
+    let requirements = &loaded_skill.skill.requirements;
+    let mut names: BTreeSet<String> = requirements.python_packages.iter().cloned().collect();
+    let npm = |manifest: &Manifest| manifest.names.iter().map(npm_package).collect::<Vec<_>>();
+    if runs_node(&loaded_skill.skill) {
+        let declared = declared_manifest(loaded_skill).ok().flatten();
+        names.extend(declared.iter().flat_map(|manifest| npm(manifest)));
+    }
     let Some(folder) = loaded_skill.folder.as_deref() else { return names.into_iter().collect() };
     let files =
         loaded_skill.skill.resources.iter().take(limits::MAX_SCRIPTS).map(|path| folder.join(path));
@@ -134,12 +143,44 @@ pub(crate) fn names(loaded_skill: &LoadedSkill) -> Vec<String> {
             }
             Language::Node => {
                 let needs = node_needs(loaded_skill, &code, lists).ok().flatten();
-                let npm = needs.iter().flat_map(|needs| &needs.manifest.names);
-                names.extend(npm.map(|name| format!("{name} (npm)")));
+                names.extend(needs.iter().flat_map(|needs| npm(&needs.manifest)));
             }
         }
     }
     names.into_iter().collect()
+}
+
+fn npm_package(name: &String) -> String {
+    format!("{name} (npm)")
+}
+
+/// Whether a skill declares that its tools start Node, which its `node_dependencies` are for.
+pub(crate) fn runs_node(skill: &Skill) -> bool {
+    let is_node = |name: &str| {
+        matches!(name, "npm" | "npx") || language_of_program(name) == Some(Language::Node)
+    };
+    let shell = skill.permissions.iter().filter(|entry| entry.domain == Domain::Shell);
+    let mut granted = shell.filter(|entry| entry.level == Level::Execute);
+    granted.any(|entry| match entry.scope.as_deref() {
+        None => true,
+        Some(names) => names.split(',').any(|name| is_node(name.trim())),
+    })
+}
+
+/// The `node_dependencies` of a skill that are not installed, because its tools cannot start Node.
+/// No program of the sandbox could use them, so their code is not downloaded.
+pub(crate) fn unused_node_packages(skill: &Skill) -> &[String] {
+    if runs_node(skill) || skill.tools.is_empty() { &[] } else { &skill.requirements.node_packages }
+}
+
+/// The manifest of the `node_dependencies` of a skill; none if it declares none.
+fn declared_manifest(loaded_skill: &LoadedSkill) -> Result<Option<Arc<Manifest>>, RunError> {
+    let packages = &loaded_skill.skill.requirements.node_packages;
+    let manifest = npm::of_packages(packages).map_err(|error| {
+        RunError::refused("requirement-refused", format!("node_dependencies: {error}"))
+            .with_hint("name packages of the registry and their versions: left-pad@^1.3")
+    })?;
+    Ok(manifest.map(Arc::new))
 }
 
 fn code(loaded_skill: &LoadedSkill, program: &Program, arguments: &[String]) -> Option<ScriptCode> {
@@ -356,7 +397,9 @@ fn node_needs(
             return Ok(Some(NodeNeeds { folder, manifest, is_argument }));
         }
     }
-    Ok(None)
+    let (folder, is_argument) = (root.to_owned(), code.script.is_none());
+    let declared = declared_manifest(loaded_skill)?;
+    Ok(declared.map(|manifest| NodeNeeds { folder, manifest, is_argument }))
 }
 
 /// Reads the `package.json` of a folder and its lock file; none if it needs no packages.
@@ -517,23 +560,8 @@ impl NodeNeeds {
         run: &mut PackageRun<'_>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), RunError> {
-        let cache = cache(run.home, "node")?;
         let host = HostPath::of(run.policy);
-        let program = |name: &str| {
-            host.find(name).ok_or_else(|| {
-                let message = format!("the script needs npm packages, and there is no `{name}`");
-                RunError::cannot_start("command-not-found", message)
-                    .with_hint(format!("install `{name}`, or remove package.json from the skill"))
-            })
-        };
-        let (node, npm) = (program("node")?, program("npm")?);
-        let tools = node::NodePrograms {
-            node: &node,
-            npm: &npm,
-            variables: host.with_path(node::variables(env::vars_os())),
-        };
-        let modules = node::prepare(run.cancel, &cache, &self.manifest, &tools, progress)
-            .map_err(|error| failed(&error))?;
+        let modules = node_modules(run.cancel, run.home, &host, &self.manifest, progress)?;
         let shown_at = self.folder.join("node_modules");
         grant_entries(run, &self.folder)?;
         run.policy.mounts.push(Mount { path: shown_at.clone(), source: modules });
@@ -544,6 +572,53 @@ impl NodeNeeds {
         }
         Ok(())
     }
+}
+
+/// Returns the folder with these npm packages, and installs them if necessary.
+fn node_modules(
+    cancel: &Cancel,
+    home: &Home,
+    host: &HostPath,
+    manifest: &Manifest,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, RunError> {
+    let cache = cache(home, "node")?;
+    let program = |name: &str| {
+        host.find(name).ok_or_else(|| {
+            let message = format!("the skill needs npm packages, and there is no `{name}`");
+            RunError::cannot_start("command-not-found", message)
+                .with_hint(format!("install `{name}`, or remove the packages from the skill"))
+        })
+    };
+    let (node, npm) = (program("node")?, program("npm")?);
+    let tools = node::NodePrograms {
+        node: &node,
+        npm: &npm,
+        variables: host.with_path(node::variables(env::vars_os())),
+    };
+    node::prepare(cancel, &cache, manifest, &tools, progress).map_err(|error| failed(&error))
+}
+
+/// Installs the `node_dependencies` of a skill whose tools are functions of a module. Node and `npx`
+/// find them wherever the function starts them.
+pub(super) fn add_node_dependencies(
+    cancel: &Cancel,
+    loaded_skill: &LoadedSkill,
+    home: &Home,
+    policy: &mut Policy,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), RunError> {
+    if !runs_node(&loaded_skill.skill) {
+        return Ok(());
+    }
+    let Some(manifest) = declared_manifest(loaded_skill)? else { return Ok(()) };
+    let host = HostPath::of(policy);
+    let modules = node_modules(cancel, home, &host, &manifest, progress)?;
+    prepend_to_path(policy, &modules.join(".bin"));
+    let path = modules.to_string_lossy().into_owned();
+    policy.environment.insert("NODE_PATH".to_owned(), Variable::Plain(path));
+    policy.paths.push(PathGrant::read(modules));
+    Ok(())
 }
 
 /// Grants the entries of a folder of the skill one by one. `node_modules` cannot be mounted in a

@@ -93,6 +93,7 @@ impl PythonTools {
                 environment.python()
             }
         };
+        packages::add_node_dependencies(cancel, loaded_skill, home, &mut policy, progress)?;
         policy.paths.push(PathGrant::read(&program));
         policy.programs.retain(|path| *path != interpreter.path);
         policy.programs.push(python.clone());
