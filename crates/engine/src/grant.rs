@@ -23,6 +23,7 @@ use savoir_skill::{
     Skill,
     dialect::DefaultFileAccess,
     permission::{Domain, Level, Permission, Tier},
+    skill::Runner,
 };
 use thiserror::Error;
 
@@ -95,7 +96,7 @@ pub fn implicit_permissions(skill: &Skill, run_env: &RunEnvironment) -> Vec<Perm
     if wants_no_files(skill) {
         return permissions;
     }
-    match skill.dialect.running().files {
+    match default_file_access(skill) {
         DefaultFileAccess::Nothing => {}
         DefaultFileAccess::Directory => {
             let directory = Some(&run_env.directory).filter(is_part);
@@ -116,6 +117,14 @@ pub fn implicit_permissions(skill: &Skill, run_env: &RunEnvironment) -> Vec<Perm
     permissions
 }
 
+/// What the dialect of a skill grants by default. A skill with actions of OpenClaw gets what GAIA
+/// grants to it, which is nothing that it does not declare: the same skill gets no more files before
+/// it is migrated than afterwards.
+fn default_file_access(skill: &Skill) -> DefaultFileAccess {
+    let has_actions = skill.tools.iter().any(|tool| matches!(tool.runner, Runner::Handler { .. }));
+    if has_actions { DefaultFileAccess::Nothing } else { skill.dialect.running().files }
+}
+
 /// Whether a skill declares that it touches no files: `filesystem: false`, `filesystem:none`.
 fn wants_no_files(skill: &Skill) -> bool {
     let mut files = skill.permissions.iter().filter(|entry| entry.domain == Domain::Filesystem);
@@ -131,7 +140,7 @@ pub fn describe_implicit_elsewhere(
     if wants_no_files(skill) {
         return None;
     }
-    let files = skill.dialect.running().files;
+    let files = default_file_access(skill);
     // Outside a repository, the folder can only be read, so the description is needed there.
     let is_all = run_env.repository.is_some() || files != DefaultFileAccess::Repository;
     if is_all && !implicit_permissions(skill, run_env).is_empty() {
