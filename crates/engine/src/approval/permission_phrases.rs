@@ -176,7 +176,10 @@ fn files(level: Level, scope: Option<&str>) -> Phrase {
         Level::Write => ("may create, change and delete", "any file that you can change"),
         _ => ("may read", "any file that you can read"),
     };
-    let Some(scope) = scope else { return grave(format!("{verb} {everything}")) };
+    let Some(scope) = scope else {
+        let folders = "any file in your home and in the folder in which it is run";
+        return grave(format!("{verb} {folders}"));
+    };
     let folder = scope.strip_suffix("/**").filter(|folder| !is_pattern(folder));
     let object = match folder {
         // `/**`

@@ -67,17 +67,10 @@ pub(super) fn add_file_grants(
         let Some(access) = requested_access(permission) else { continue };
         let Some(scope) = &permission.scope else {
             if !is_narrowed(permission, grants.tier, grants.extra) {
-                paths.push(grant_without_scope(grants, permission, access)?);
+                paths.extend(grants_without_scope(grants, permission, access)?);
             }
             continue;
         };
-        if permission.domain == Domain::Database && !is_database_file(scope) {
-            return Err(Refusal::new(
-                permission,
-                "the sandbox cannot restrict a database server",
-                "name the file (database:read:./data/app.sqlite), or the host as network:write",
-            ));
-        }
         if writes_whole_home(permission) && is_narrowed(permission, grants.tier, grants.extra) {
             continue;
         }
@@ -201,13 +194,6 @@ fn protected_writable_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
     paths
 }
 
-/// Whether a scope is a path, not the name of a host.
-fn is_database_file(scope: &str) -> bool {
-    let ends = [".sqlite", ".sqlite3", ".db", ".duckdb"];
-    let is_path = scope.contains('/') || scope.starts_with('~');
-    !scope.ends_with("**") && (is_path || ends.iter().any(|end| scope.ends_with(end)))
-}
-
 /// Files that SQLite creates beside a database while it writes.
 fn database_side_files(path: &Path) -> [PathBuf; 3] {
     ["-journal", "-wal", "-shm"].map(|end| {
@@ -225,22 +211,29 @@ fn requested_access(permission: &Permission) -> Option<Access> {
     }
 }
 
-/// The grant for a permission without a scope. "All files" never means the whole machine: it means
-/// the user's home, and only for signed skills.
-fn grant_without_scope(
+/// The grants for a permission without a scope. "All files" never means the whole machine: it means
+/// the user's home and the working directory, and only for signed skills.
+fn grants_without_scope(
     grants: &Grants<'_>,
     permission: &Permission,
     access: Access,
-) -> Result<PathGrant, Refusal> {
-    let path = grants.run_env.home.clone();
-    if permission.domain == Domain::Database {
-        let hint = "name the file: database:read:./data/app.sqlite";
-        return Err(Refusal::new(permission, "it does not say which database", hint));
+) -> Result<Vec<PathGrant>, Refusal> {
+    refuse_unsigned(grants, permission)?;
+    let RunEnvironment { directory, home, .. } = grants.run_env;
+    let mut paths = vec![PathGrant { path: home.clone(), access }];
+    // A folder around the home has the files of other users.
+    if !home.starts_with(directory) && !directory.starts_with(home) {
+        paths.push(PathGrant { path: directory.clone(), access });
     }
-    if is_lowest_tier(grants.tier) || path.parent().is_none() {
+    Ok(paths)
+}
+
+/// Refuses a permission for every file, or for the whole home, to unsigned skills.
+fn refuse_unsigned(grants: &Grants<'_>, permission: &Permission) -> Result<(), Refusal> {
+    if is_lowest_tier(grants.tier) || grants.run_env.home.parent().is_none() {
         return Err(every_file(permission));
     }
-    Ok(PathGrant { path, access })
+    Ok(())
 }
 
 fn whole_machine(permission: &impl ToString) -> Refusal {
@@ -298,7 +291,7 @@ pub(super) fn refuse_every_file(
     files.find(refused).map_or(Ok(()), |permission| Err(every_file(permission)))
 }
 
-/// Applies the rule of [`grant_without_scope`] to a skill that names the whole home, or a folder above it.
+/// Applies the rule of [`grants_without_scope`] to a skill that names the whole home, or a folder above it.
 fn refuse_whole_home(
     grants: &Grants<'_>,
     permission: &Permission,
@@ -308,7 +301,7 @@ fn refuse_whole_home(
     if grants.run_env.is_own || !is_home {
         return Ok(());
     }
-    grant_without_scope(grants, permission, Access::Write).map(drop)
+    refuse_unsigned(grants, permission)
 }
 
 /// Refuses a skill's own permission to write files that other programs run or take their rights

@@ -79,7 +79,7 @@ programs     may run python3, which can run any other code: /usr/bin/python3,
 permissions  may read the secret in API_KEY
              may read the environment variables that match APP_*
              may send data (POST, PUT, DELETE…) to api.example.com
-             may read any file that you can read
+             may read any file in your home and in the folder in which it is run
              may run awk, which can run any other code
              may control your screen, keyboard and pointer
              may fetch from https://exаmple.com/v1 (looks like
