@@ -105,6 +105,26 @@ describe('knowledge', () => {
     await context.close()
   })
 
+  test('page_of_a_broken_document_says_what_to_do', async () => {
+    const id = await createBase('Damaged', { 'letter.docx': 'No archive.', 'fine.txt': 'All fine.' })
+    const { page, context, problems } = await openLoggedIn(app, `/knowledge/${id}?state=failed`)
+    await page.getByText('The file is damaged, or it is not a Word document.').waitFor()
+    assert.equal(await page.getByText('EOCD').count(), 0)
+    await page.getByRole('link', { name: 'letter.docx' }).click()
+    await page.getByText('This document could not be read').waitFor()
+    await page.getByRole('button', { name: 'Read again' }).click()
+    await page.getByText('letter.docx is being read again.').waitFor()
+    await page.getByText('Technical details').waitFor()
+    await checkAccessible(page, 'a broken document')
+    await page.getByRole('button', { name: 'Delete document' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete document' }).click()
+    await page.waitForURL(`${app.url}/knowledge/${id}`)
+    await page.getByRole('link', { name: 'fine.txt' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'letter.docx' }).count(), 0)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
   test('search_test_shows_scores_and_marks_the_words_of_the_question', async () => {
     const id = await createBase('Searchable', { 'refunds.md': REFUNDS, 'shipping.md': SHIPPING })
     const { page, context, problems } = await openLoggedIn(app, `/knowledge/${id}`)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { checkLooks, openLoggedIn, startApp, stopBrowser, until, type App } from './helpers.ts'
+import { checkAccessible, checkLooks, openLoggedIn, startApp, stopBrowser, until, type App } from './helpers.ts'
 
 describe('runs', () => {
   let app: App
@@ -77,6 +77,50 @@ describe('runs', () => {
     await page.waitForURL((url) => url.href !== before && url.pathname.startsWith('/runs/'))
     await page.locator('.markdown').getByText('A short answer.').waitFor()
     await page.getByRole('main').getByText('Succeeded').waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('stopped_run_is_not_called_a_failure', async () => {
+    const { runs } = (await (await app.call('GET', '/api/v1/runs?state=stopped')).json()) as { runs: { id: string }[] }
+    const { page, context, problems } = await openLoggedIn(app, `/runs/${runs[0]?.id ?? ''}`)
+    await page.getByText('The run was stopped before its end.').waitFor()
+    assert.equal(await page.getByText('Why it failed').count(), 0)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('failed_workflow_names_its_steps_and_says_where_the_feature_is', async () => {
+    const graph_data = {
+      nodes: [{ id: 'start', type: 'start', data: {} }, { id: 'page', type: 'http', data: { label: 'Fetch the page', url: 'https://example.com/' } }, { id: 'end', type: 'end', data: {} }],
+      edges: [{ id: 'a', source: 'start', target: 'page' }, { id: 'b', source: 'page', target: 'end' }],
+    }
+    const made = (await (await app.call('POST', '/api/v1/workflows', { name: 'Fetcher', graph_data })).json()) as { id: string }
+    const answer = await app.call('POST', `/api/v1/workflows/${made.id}/execute`, { input: 'x' })
+    await answer.text()
+    const { page, context, problems } = await openLoggedIn(app, `/runs/${answer.headers.get('x-savoir-run')}`)
+    await page.getByText('Switch it on under Administration, Limits and features, then run it again.').waitFor()
+    assert.equal(await page.getByRole('link', { name: 'Open Administration' }).getAttribute('href'), '/admin/limits')
+    await page.locator('ol button[aria-expanded]').getByText('Fetch the page').waitFor()
+    await page.getByRole('log').getByText(/Fetch the page: /).first().waitFor()
+    assert.equal(await page.getByText('check the models').count(), 0)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('denied_network_of_a_tool_is_explained', async () => {
+    const id = await runSkill({ article: 'x' })
+    const { page, context, problems } = await openLoggedIn(app)
+    await page.route(`**/api/v1/runs/${id}`, async (route) => {
+      const response = await route.fetch()
+      const error = 'URLError: <urlopen error [Errno 13] Permission denied> (tools.py:8)'
+      await route.fulfill({ response, json: { ...((await response.json()) as object), kind: 'tool', state: 'failed', error, log: [{ at_ms: 3, level: 'info', message: error }] } })
+    })
+    await page.goto(`${app.url}/runs/${id}`)
+    await page.getByText('The sandbox gives this tool no access to this host').waitFor()
+    await page.getByText('network:read:api.example.com').waitFor()
+    await page.locator('[role=log] p.error').waitFor()
+    await checkAccessible(page, 'a denied network')
     assert.deepEqual(problems, [])
     await context.close()
   })

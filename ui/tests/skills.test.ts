@@ -478,6 +478,72 @@ describe('skills', () => {
     await context.close()
   })
 
+  test('cancelled_conversion_leaves_the_menu_at_the_dialect_of_the_text', async () => {
+    await create('convert-not')
+    const { page, context, problems } = await openLoggedIn(app, '/skills/convert-not/edit')
+    await editorShows(page, 'Greet')
+    const select = page.getByLabel('Dialect')
+    await select.waitFor()
+    const now = await select.inputValue()
+    const other = await select.locator('option').evaluateAll((options, now) => options.map((option) => (option as HTMLOptionElement).value).find((value) => value !== now) ?? '', now)
+    await select.selectOption(other)
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await until(async () => (await select.inputValue()) === now)
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('refused_text_says_so_and_does_not_promise_that_it_can_be_saved', async () => {
+    const { page, context, problems } = await openLoggedIn(app, '/skills/new')
+    await editorShows(page, 'Summarise')
+    await typeInEditor(page, greeting('refused-text', 'Greet {{whoo}}.'))
+    await page.getByRole('button', { name: 'Review and save' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await dialog.getByText('Undeclared placeholders in prompt: whoo').waitFor()
+    await dialog.getByText('Close this, correct the text, and save again.').waitFor()
+    assert.equal(await dialog.getByText('You can save it').count(), 0)
+    assert.equal(await dialog.getByText('The server may refuse it').count(), 0, 'one box at a time')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('line_breaks_of_a_text_input_reach_the_model', async () => {
+    await create('transcript', greeting('transcript', 'Notes of:\n\n{{who}}'))
+    const { page, context, problems } = await openLoggedIn(app, '/skills/transcript?tab=run')
+    const field = page.getByLabel('Who')
+    await field.click()
+    const low = (await field.boundingBox())?.height ?? 0
+    await page.evaluate(() => navigator.clipboard.writeText('Ana: line one\nBen: line two\nCy: line three'))
+    await page.keyboard.press('Control+v')
+    assert.equal(await field.inputValue(), 'Ana: line one\nBen: line two\nCy: line three')
+    assert.ok(((await field.boundingBox())?.height ?? 0) > low, 'the field grows')
+    app.model.script = ['Three people spoke.']
+    await page.keyboard.press('Control+Enter')
+    await page.getByText('Three people spoke.').waitFor()
+    assert.match(JSON.stringify(app.model.requests.at(-1)), /line one\\nBen: line two\\nCy: line three/)
+    await app.call('DELETE', '/api/v1/skills/transcript')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('empty_answer_is_called_empty_and_a_failure_names_no_model', async () => {
+    await create('silent')
+    app.model.script = ['']
+    const { page, context, problems } = await openLoggedIn(app, '/skills/silent?tab=run')
+    await page.getByLabel('Who').fill('Ada')
+    await page.locator('form').getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByText(/The model answered without any text|no text/).first().waitFor()
+    app.model.script = [{ status: 401 }]
+    await page.locator('form').getByRole('button', { name: 'Run again' }).click()
+    await page.getByText('Check the key and the address under Administration, Models and keys.').waitFor()
+    assert.equal(await page.getByText('Answered by').count(), 0)
+    app.model.script = ['Hello Ada.']
+    await app.call('DELETE', '/api/v1/skills/silent')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
   test('new_skill_is_created_from_a_template', async () => {
     const { page, context, problems } = await openLoggedIn(app, '/skills/new')
     await editorShows(page, 'Summarise')
@@ -535,6 +601,9 @@ describe('skills', () => {
     await list.getByRole('listitem').nth(3).waitFor()
     const { prompt } = (await (await app.call('GET', '/api/v1/skills/versioned')).json()) as { prompt: string }
     assert.equal(prompt, 'Greet {{who}} in **two** sentences.')
+    // The text of before is back, so a reader sees where it comes from.
+    await list.getByRole('listitem').nth(0).getByText(/Restored from .* · ada@example.org/).waitFor()
+    assert.equal(await list.getByText(/Restored from/).count(), 1)
     await page.setViewportSize({ width: 360, height: 800 })
     await checkFits(page, 'versions, 360 px')
     await picture(page, 'skill-versions-360')

@@ -34,7 +34,7 @@ export const runs = {
   sources: 'Sources',
   openPassage: (number: number) => `Source ${number}`,
   error: 'Why it failed',
-  failedHint: 'The steps and the log below say more. If it is about the model, check the models in Administration or the log of the server.',
+  wasStopped: 'The run was stopped before its end. What it wrote until then is kept.',
   about: 'About',
   noCost: 'The cost is unknown, because no price is entered for the model.',
   enterPrices: 'Enter prices',

@@ -1,4 +1,5 @@
 import { ApiError } from '$lib/api/client'
+import { strings } from '$lib/strings'
 import type { components } from '$lib/api/schema'
 
 type Schemas = components['schemas']
@@ -44,4 +45,14 @@ export function unsupported(error: unknown): boolean {
 /** Reasons of the server start in lower case. */
 export function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** Why a document cannot be read, without the words of the library that read it. */
+export function reason(document: { error?: string | null; filename: string }): string {
+  const given = document.error ?? ''
+  const { damaged, encrypted } = strings.knowledge.document
+  if (/encrypted|password/i.test(given)) return encrypted
+  if (/Word document cannot be read|EOCD|ZIP/i.test(given)) return damaged('Word')
+  if (/\.pdf$/i.test(document.filename) && /damaged|invalid|cannot be read|broke off|xref|trailer|parse/i.test(given)) return damaged('PDF')
+  return sentence(given)
 }

@@ -2,6 +2,8 @@
 import { api, ApiError, asApiError, isAbort, path } from '$lib/api/client'
 import { skillApi } from '$lib/skills'
 import { follow, openStream, type StreamEvent } from '$lib/api/sse'
+import { explain } from '$lib/explain'
+import { session } from '$lib/session.svelte'
 import { strings } from '$lib/strings'
 import { announcer } from '$lib/toast.svelte'
 import { apply, type Answer } from '../chat/events'
@@ -148,10 +150,10 @@ export class SkillRun {
   /** The stored run names the model, and says why it failed, for example what the provider answered. */
   private async explain(signal: AbortSignal): Promise<void> {
     if (!this.id || signal.aborted) return
-    const run = await api.get<{ error?: string | null; model?: string | null }>(path`/api/v1/runs/${this.id}`, { signal }).catch(() => undefined)
+    const run = await api.get<{ kind?: string; error?: string | null; model?: string | null }>(path`/api/v1/runs/${this.id}`, { signal }).catch(() => undefined)
     if (signal.aborted) return
     this.model = run?.model ?? undefined
-    if (run?.error && this.state === 'failed') this.error = new ApiError(-1, run.error, { hint: text.failedHint })
+    if (run?.error && this.state === 'failed') this.error = new ApiError(-1, run.error, { hint: explain(run.error, { kind: run.kind ?? 'prompt', admin: session.admin }).hint })
   }
 
   private fail(error: unknown): void {
@@ -202,7 +204,7 @@ export class SkillRun {
   /** Creates the error of a failed run. Its title is the message of the failed step, because the run's own message is generic. */
   private failure(message: string, hint?: unknown): ApiError {
     const cause = this.steps.findLast((step) => /^(error|warning|failed)$/.test(step.status) && step.message && step.message !== message)?.message
-    return new ApiError(-1, cause ?? (message || text.failed), { hint: typeof hint === 'string' ? hint : text.failedHint })
+    return new ApiError(-1, cause ?? (message || text.failed), { hint: typeof hint === 'string' ? hint : explain(cause ?? message, { kind: 'prompt', admin: session.admin }).hint })
   }
 
   private step(topic: string, status: string, message: string): void {

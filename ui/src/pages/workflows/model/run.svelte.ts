@@ -1,6 +1,8 @@
 /** A run as the canvas shows it: the state, input and output of each step. */
 import { SvelteMap } from 'svelte/reactivity'
 import { api, ApiError, asApiError, isAbort, path } from '$lib/api/client'
+import { explain } from '$lib/explain'
+import { session } from '$lib/session.svelte'
 import { follow, openStream, type StreamEvent } from '$lib/api/sse'
 import { workflows as strings } from '$lib/strings/workflows'
 import { SINGLE_STEP, type Workflow } from '../types'
@@ -180,7 +182,8 @@ export class FlowRun {
   }
 
   private hint(error: string): string {
-    return error.includes('disabled by the administrator') ? strings.run.disabledHint : strings.run.resumeHint
+    const found = /disabled by the administrator|cannot choose the host|blocked IP/i.test(error)
+    return found ? explain(error, { kind: 'workflow', admin: session.admin }).hint : strings.run.resumeHint
   }
 
   private begin(id: string): void {

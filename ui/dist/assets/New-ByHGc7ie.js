@@ -1,1 +1,0 @@
-import"./format-BHvagm0V.js";import{t as e}from"./Workbench-DpS0NO8J.js";function t(t){e(t,{stored:``})}export{t as default};
