@@ -116,6 +116,33 @@ describe('list', () => {
     await context.close()
   })
 
+  test('template_that_calls_a_server_has_an_address_and_says_where_to_enable_it', async () => {
+    const { page, context, problems } = await openLoggedIn(app, '/workflows')
+    await page.getByRole('main').getByRole('button', { name: 'New workflow' }).first().click()
+    await page.getByLabel('Name').fill('Read a page')
+    await page.getByText('Fetch and summarise', { exact: true }).click()
+    await page.getByRole('button', { name: 'Create' }).click()
+    await step(page, 'page').getByText('https://example.com/').waitFor()
+    await page.getByRole('button', { name: /Checklist: 1 error/ }).click()
+    await panel(page).getByText('Switch on “HTTP requests in workflows” under Administration, Limits and features.').waitFor()
+    assert.equal(await panel(page).getByRole('link', { name: 'Open Limits and features' }).getAttribute('href'), '/admin/limits')
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
+  test('list_of_models_that_is_empty_once_is_loaded_again', async () => {
+    const id = await make('Asks a model')
+    const { page, context, problems } = await openLoggedIn(app)
+    let asked = 0
+    await page.route('**/api/v1/chat/models', (route) => ((asked += 1) === 1 ? route.fulfill({ json: { items: [], total: 0, default_model: null } }) : route.fallback()))
+    await page.goto(`${app.url}/workflows/${id}`)
+    await step(page, 'start').waitFor()
+    await until(() => asked === 2)
+    await page.getByRole('button', { name: /Checklist: No problems found/ }).waitFor()
+    assert.deepEqual(problems, [])
+    await context.close()
+  })
+
   test('workflow_is_exported_imported_duplicated_and_deleted', async () => {
     const id = await make('Travels far')
     const { page, context, problems } = await openLoggedIn(app, '/workflows')

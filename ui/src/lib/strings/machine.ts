@@ -32,7 +32,9 @@ export const machine = {
   context: {
     agent: 'Agent', size: 'Context of the model',
     text: 'An agent shows its model one line for each skill. When the lines do not fit, it cuts or drops them without a word.',
-    used: (used: string, budget: string) => `${used} of ${budget} tokens are used`,
+    used: (used: string, budget: string) => `${used} of ${budget} tokens are used.`,
+    rest: (tokens: string) => `About ${tokens} of them are for what the agent adds itself: its built-in skills and the frame of the list.`,
+    sum: (all: string, cut: string, hidden: string) => `Of ${all} skills, ${cut} are cut and ${hidden} are not shown.`,
     whole: 'Whole', cut: 'Cut', hidden: 'Not shown', why: 'Why',
     advice: 'Disable skills that you do not need, or shorten descriptions, so that all of them fit.',
     leaveOut: 'Leave out',

@@ -1,1 +1,0 @@
-import{At as e,B as t,Ct as n,Ht as r,Vt as i,at as a,ct as o,kt as s,lt as c,nt as l,o as u,t as d,ut as f}from"./format-XkaESZuf.js";var p=f(`<time> </time>`);function m(f,m){r(m,!0);var h=c(),g=s(h),_=r=>{var i=p(),s=e(i,!0);n((e,n)=>{t(i,`datetime`,m.at),t(i,`title`,e),a(s,n)},[()=>u(m.at),()=>d(m.at)]),o(r,i)};l(g,e=>{m.at&&e(_)}),o(f,h),i()}export{m as t};
