@@ -68,7 +68,7 @@ use crate::{
 pub use adopt::{AdoptionCandidate, AdoptionObstacle};
 pub use checked_skill::{
     CheckError, CheckedSkill, FetchReason, FetchedSkill, InstallQuestion, InstallRefusal,
-    locked_source, requirement_for,
+    SkillChecker, locked_source, requirement_for,
 };
 pub use deployed::{DeployedSkill, deploy_for_agent};
 pub use error::InstallFailure;

@@ -59,6 +59,7 @@ pub mod tree_input;
 pub mod trust;
 
 mod parallel;
+mod scan_cache;
 mod store;
 mod table;
 mod text_file;
@@ -69,6 +70,7 @@ pub use agents::{Agent, Agents};
 pub use install::{InstallFailure, SkillSet};
 pub use ledger::Ledger;
 pub use other_files::OtherFiles;
+pub use scan_cache::ScanCache;
 pub use store::{Store, StoreError};
 pub use summary::{SkillSummary, SummaryError};
 pub use text_file::{ContentError, FileError, FilePosition};

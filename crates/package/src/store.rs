@@ -199,7 +199,7 @@ impl From<TreeError> for DecodeError {
 
 /// Writes a file atomically. It is not synced, so a power cut may damage it: that is detected when
 /// it is read.
-fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = match tempfile::NamedTempFile::new_in(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

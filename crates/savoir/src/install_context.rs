@@ -22,7 +22,7 @@ use clap_complete::engine::ArgValueCandidates;
 use savoir_engine::Home;
 use savoir_lint::words::nearest;
 use savoir_package::{
-    Agent, Agents, InstallFailure, SkillSet,
+    Agent, Agents, InstallFailure, ScanCache, SkillSet,
     agents::{self, UnknownAgent},
     install::{InstallPlan, OccupiedFolders, OutsideFolders, UserEdits},
     lock::{self, Lock},
@@ -38,7 +38,7 @@ pub(crate) use self::{
     choose::{Choice, Chosen, SourceListing, list},
     consent::{Consent, Proposal, describe_skill, json as arrived, take_replacing},
     diff::{diff, summary},
-    fetch::FetchedSkills,
+    fetch::{FetchedSkills, locked_arrival},
     newest::{OnFailure, lacks_needs, no_other_source},
     registry::{RegistryArgs, withdrawn},
     report::Report,
@@ -50,6 +50,9 @@ use crate::{
 
 /// The folder of the store and the journal, in the data folder.
 pub(crate) const STORE_FOLDER: &str = "shelf";
+
+/// The folder of scan reports, in the cache folder.
+pub(crate) const SCANS_FOLDER: &str = "scans";
 
 /// How often a change is planned again if other processes change the same skills: a build may start
 /// dozens of them at once.
@@ -120,6 +123,7 @@ pub(crate) struct InstallContext {
     pub(crate) policy: Policy,
     pub(crate) fetcher: Fetcher,
     pub(crate) cache: PathBuf,
+    scans: ScanCache,
     agents: Agents,
     home: PathBuf,
     scope: Scope,
@@ -161,6 +165,7 @@ impl ScopeArgs {
             policy: config::policy(Some(&root.join(manifest::FILE)))?,
             fetcher: Fetcher::new(settings),
             cache: place.cache().to_owned(),
+            scans: ScanCache::new(place.cache().join(SCANS_FOLDER)),
             agents,
             home,
             scope,

@@ -2,6 +2,7 @@
 
 use std::{
     path::{Component, Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
@@ -10,7 +11,7 @@ use thiserror::Error;
 
 use super::{InstallFailure, folder_contents::is_signed, real};
 use crate::{
-    SkillSummary, SummaryError, Tree,
+    ScanCache, SkillSummary, SummaryError, Tree,
     lock::{LockedSkill, LockedSource},
     manifest::{Revision, SkillRequirement},
     parallel,
@@ -91,6 +92,73 @@ impl CheckError {
     }
 }
 
+/// Checks fetched skills. The scan takes nearly all of the time, so the reports of earlier scans are
+/// reused.
+#[derive(Clone, Copy, Debug)]
+pub struct SkillChecker<'a> {
+    pub trust: &'a TrustStore,
+    pub scans: &'a ScanCache,
+}
+
+impl SkillChecker<'_> {
+    /// Checks a fetched skill. Problems that the user can accept are not errors: see
+    /// [`CheckedSkill::questions`] and [`CheckedSkill::refusals`].
+    pub fn check(&self, fetched: FetchedSkill) -> Result<CheckedSkill, CheckError> {
+        self.check_with(Tree::scan, fetched)
+    }
+
+    /// Checks many skills on all processors; returns the results in the order of `arrivals`. Calls
+    /// `progress` with the number of checked skills after each of them.
+    pub fn check_all(
+        &self,
+        arrivals: Vec<FetchedSkill>,
+        progress: impl Fn(usize) + Sync,
+    ) -> Vec<Result<CheckedSkill, CheckError>> {
+        let here = thread::current().id();
+        let checked = AtomicUsize::new(0);
+        parallel::map_with_stack(savoir_scan::STACK, arrivals, |fetched| {
+            // The worker threads have a stack large enough for the scanner; the calling thread may
+            // not.
+            let scan = if thread::current().id() == here { Tree::scan } else { Tree::scan_here };
+            let ready = self.check_with(scan, fetched);
+            progress(checked.fetch_add(1, Ordering::Relaxed) + 1);
+            let ready = ready?;
+            // Every plan needs the integrity, which is cached: compute it here in parallel.
+            ready.tree.integrity();
+            Ok(ready)
+        })
+    }
+
+    /// Checks the data of SKILL.md and the signatures. The files are not scanned.
+    pub fn check_signatures(
+        &self,
+        fetched: &FetchedSkill,
+    ) -> Result<(SkillSummary, Attestation), CheckError> {
+        let FetchedSkill { tree, called, counted, .. } = fetched;
+        let summary = SkillSummary::read(tree, called)
+            .and_then(SkillSummary::reject_disguised)
+            .map_err(|error| CheckError::SkillSummary { name: called.clone(), error })?;
+        let attestation = attested(tree, &summary, counted.as_ref(), self.trust)
+            .map_err(|error| CheckError::Signature { name: summary.name.clone(), error })?;
+        Ok((summary, attestation))
+    }
+
+    fn check_with(
+        &self,
+        scan: fn(&Tree) -> Report,
+        fetched: FetchedSkill,
+    ) -> Result<CheckedSkill, CheckError> {
+        let (mut summary, attestation) = self.check_signatures(&fetched)?;
+        let FetchedSkill { tree, source, why, counted, .. } = fetched;
+        let tier = trust::tier(summary.dialect, summary.claimed, attestation.tier);
+        if let Some(version) = counted.filter(|_| summary.written_version().is_empty()) {
+            summary.version = version;
+        }
+        let report = self.scans.scan(&tree, scan);
+        Ok(CheckedSkill { tree, summary, source, why, attestation, tier, report })
+    }
+}
+
 /// A question that the user must answer before a skill is installed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstallQuestion {
@@ -113,43 +181,7 @@ impl CheckedSkill {
     /// Checks a fetched skill. Problems that the user can accept are not errors: see
     /// [`Self::questions`] and [`Self::refusals`].
     pub fn check(fetched: FetchedSkill, trust: &TrustStore) -> Result<Self, CheckError> {
-        Self::check_with(Tree::scan, fetched, trust)
-    }
-
-    /// Checks many skills on all processors; returns the results in the order of `arrivals`.
-    pub fn check_all(
-        arrivals: Vec<FetchedSkill>,
-        trust: &TrustStore,
-    ) -> Vec<Result<Self, CheckError>> {
-        let here = thread::current().id();
-        parallel::map_with_stack(savoir_scan::STACK, arrivals, |fetched| {
-            // The worker threads have a stack large enough for the scanner; the calling thread may
-            // not.
-            let scan = if thread::current().id() == here { Tree::scan } else { Tree::scan_here };
-            let ready = Self::check_with(scan, fetched, trust)?;
-            // Every plan needs the integrity, which is cached: compute it here in parallel.
-            ready.tree.integrity();
-            Ok(ready)
-        })
-    }
-
-    fn check_with(
-        scan: fn(&Tree) -> Report,
-        fetched: FetchedSkill,
-        trust: &TrustStore,
-    ) -> Result<Self, CheckError> {
-        let FetchedSkill { tree, called, source, why, counted } = fetched;
-        let mut summary = SkillSummary::read(&tree, &called)
-            .and_then(SkillSummary::reject_disguised)
-            .map_err(|error| CheckError::SkillSummary { name: called.clone(), error })?;
-        let attestation = attested(&tree, &summary, counted.as_ref(), trust)
-            .map_err(|error| CheckError::Signature { name: summary.name.clone(), error })?;
-        let tier = trust::tier(summary.dialect, summary.claimed, attestation.tier);
-        if let Some(version) = counted.filter(|_| summary.written_version().is_empty()) {
-            summary.version = version;
-        }
-        let report = scan(&tree);
-        Ok(Self { tree, summary, source, why, attestation, tier, report })
+        SkillChecker { trust, scans: &ScanCache::default() }.check(fetched)
     }
 
     /// Returns the decision about each requested permission.

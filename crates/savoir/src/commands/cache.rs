@@ -6,11 +6,11 @@ use savoir_engine::Home;
 use savoir_package::source::{CleanMode, Cleaned, clean};
 use serde_json::json;
 
-use crate::{error::CommandError, output};
+use crate::{error::CommandError, install_context::SCANS_FOLDER, output};
 
-/// Downloads, and copies of skills that were run once. Python environments in the cache are not
+/// Downloads, copies of skills that were run once, and scan reports. Python environments in the cache are not
 /// removed, because running tools may use them.
-const FOLDERS: [&str; 3] = ["sources", "registry", "tries"];
+const FOLDERS: [&str; 4] = ["sources", "registry", "tries", SCANS_FOLDER];
 
 /// Manage the download cache
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,7 @@ enum Command {
     Clean(CleanArgs),
 }
 
-/// Remove downloaded repositories, archives and registry data
+/// Remove downloaded repositories, archives, registry data and reports of scans
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -6,7 +6,7 @@ use std::{
 };
 
 use savoir_package::{
-    InstallFailure,
+    InstallFailure, Tree,
     install::{
         CheckedSkill, InstallOptions, InstallPlan, LockMismatch, PlannedChange, State, UserEdits,
     },
@@ -20,6 +20,7 @@ use crate::{
     error::CommandError,
     install_context::{
         Consent, ForAgents, InstallContext, OutputArgs, Proposal, RegistryArgs, Report, ScopeArgs,
+        locked_arrival,
     },
     output,
 };
@@ -177,28 +178,35 @@ fn plan(
     let state = context.skill_set.state()?;
     let store = context.skill_set.store();
     let mut fetched = BTreeMap::new();
-    let (mut ready, mut reinstalled) = (Vec::new(), BTreeSet::new());
+    let (mut arrivals, mut reinstalled) = (Vec::new(), BTreeSet::new());
     for (name, locked) in &state.lock.skills {
         // The store contains only skills that the user approved on this machine.
         if store.has(&locked.integrity) {
             context.check_signature(name, locked)?;
             continue;
         }
-        let arrived = match context.skill_set.installed(name, locked)? {
+        let tree = match context.skill_set.installed(name, locked)? {
             Some(tree) => {
                 reinstalled.insert(name.clone());
-                context.as_arrived(name, locked, tree)?
+                tree
             }
             None if matches!(locked.source, LockedSource::Adopted { .. }) => continue,
             None => {
                 context.doing(&format!("fetching {name}"));
-                let arrived = fetch(context, &state, name, locked, request.ask)?;
-                fetched.insert(name.clone(), arrived.tree.clone());
-                arrived
+                let tree = fetch(context, &state, name, locked, request.ask)?;
+                fetched.insert(name.clone(), tree.clone());
+                tree
             }
         };
-        ready.push(arrived);
+        let arrival = locked_arrival(name, locked, tree);
+        if request.only_looks {
+            context.check_signatures(&arrival)?;
+        } else {
+            arrivals.push(arrival);
+        }
     }
+    let ready: Vec<CheckedSkill> =
+        context.check_all(arrivals).into_iter().collect::<Result<_, _>>()?;
     let new: BTreeSet<String> = fetched.keys().cloned().collect();
     let mut again = |name: &str, _: &LockedSkill| {
         fetched.remove(name).ok_or_else(|| {
@@ -270,7 +278,7 @@ fn fetch(
     name: &str,
     locked: &LockedSkill,
     ask: &RegistryArgs,
-) -> Result<CheckedSkill, CommandError> {
+) -> Result<Tree, CommandError> {
     let source = locked.source.clone();
     let tree = if matches!(source, LockedSource::Registry(_)) {
         context.fetch_published(state, name, locked, ask)?
@@ -283,7 +291,7 @@ fn fetch(
         let (name, locked) = (name.to_owned(), locked.integrity.clone());
         return Err(InstallFailure::Integrity { name, locked, found }.into());
     }
-    context.as_arrived(name, locked, tree)
+    Ok(tree)
 }
 
 /// With --frozen, a missing lock is an error: in CI, it may be the wrong folder.

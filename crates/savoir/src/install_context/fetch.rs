@@ -7,7 +7,7 @@ use std::{
 
 use savoir_package::{
     Agent, InstallFailure, Tree,
-    install::{CheckedSkill, FetchReason, FetchedSkill, locked_source},
+    install::{CheckError, CheckedSkill, FetchReason, FetchedSkill, SkillChecker, locked_source},
     lock::{Lock, LockedSkill, LockedSource},
     policy::SkillFacts,
     source::{OfferedSkill, PinnedSource},
@@ -60,14 +60,11 @@ impl InstallContext {
             }
         }
         arrivals.retain(|arrival| !is_left_out(arrival));
-        self.doing("scanning");
         let names: Vec<(String, String)> = arrivals
             .iter()
             .map(|arrival| (arrival.called.clone(), arrival.source.to_string()))
             .collect();
-        for (checked, (name, source)) in
-            CheckedSkill::check_all(arrivals, &self.trust).into_iter().zip(names)
-        {
+        for (checked, (name, source)) in self.check_all(arrivals).into_iter().zip(names) {
             match checked {
                 Ok(ready) => arrived.ready.push(ready),
                 Err(error) => arrived.skipped.push(Skipped::new(&name, &source, error)),
@@ -260,9 +257,25 @@ impl InstallContext {
         locked: &LockedSkill,
         tree: Tree,
     ) -> Result<CheckedSkill, CommandError> {
-        let (called, source) = (name.to_owned(), locked.source.clone());
-        let (why, counted) = (FetchReason::Update, Some(locked.version.clone()));
-        Ok(CheckedSkill::check(FetchedSkill { tree, called, source, why, counted }, &self.trust)?)
+        Ok(self.checker().check(locked_arrival(name, locked, tree))?)
+    }
+
+    fn checker(&self) -> SkillChecker<'_> {
+        SkillChecker { trust: &self.trust, scans: &self.scans }
+    }
+
+    /// Checks fetched skills, and shows the progress.
+    pub(crate) fn check_all(
+        &self,
+        arrivals: Vec<FetchedSkill>,
+    ) -> Vec<Result<CheckedSkill, CheckError>> {
+        let all = output::plural(arrivals.len(), "skill");
+        self.doing(&format!("scanning {all}"));
+        let checked = self
+            .checker()
+            .check_all(arrivals, |done| self.doing(&format!("scanned {done} of {all}")));
+        self.done();
+        checked
     }
 
     /// The part of a lock that the user agreed to on this machine. Others may have written the rest.
@@ -283,7 +296,13 @@ impl InstallContext {
             return Ok(());
         }
         let Ok(Some(tree)) = self.skill_set.store().get(&locked.integrity) else { return Ok(()) };
-        self.as_arrived(name, locked, tree).map(drop)
+        self.check_signatures(&locked_arrival(name, locked, tree))
+    }
+
+    /// Refuses a skill with an invalid signature. The files are not scanned.
+    pub(crate) fn check_signatures(&self, arrival: &FetchedSkill) -> Result<(), CommandError> {
+        self.checker().check_signatures(arrival)?;
+        Ok(())
     }
 
     /// Adds dependencies from the same source.
@@ -316,6 +335,13 @@ impl InstallContext {
             }
         }
     }
+}
+
+/// A locked skill as if it were fetched again.
+pub(crate) fn locked_arrival(name: &str, locked: &LockedSkill, tree: Tree) -> FetchedSkill {
+    let (called, source) = (name.to_owned(), locked.source.clone());
+    let (why, counted) = (FetchReason::Update, Some(locked.version.clone()));
+    FetchedSkill { tree, called, source, why, counted }
 }
 
 /// The folder that a skill was read from, if it is a folder of this machine.

@@ -191,7 +191,7 @@ impl InstallContext {
         for note in &gathered.notes {
             output::note(&note_text(note));
         }
-        let checked = CheckedSkill::check_all(gathered.arrivals, &self.trust).into_iter();
+        let checked = self.check_all(gathered.arrivals).into_iter();
         let ready: Vec<CheckedSkill> = checked.collect::<Result<_, _>>()?;
         for one in &ready {
             if let Some(found) = gathered.attestations.get(&one.summary.name) {

@@ -9,8 +9,8 @@ use std::{
 
 use savoir_engine::Home;
 use savoir_package::{
-    Tree,
-    install::{CheckedSkill, FetchReason, FetchedSkill, locked_source},
+    ScanCache, Tree,
+    install::{CheckedSkill, FetchReason, FetchedSkill, SkillChecker, locked_source},
     lock::LockedSource,
     registry::{Name, RegistryError},
     source::{Fetcher, GitSource, OfferedSkill, PinnedSource, Settings, Source, SourceError},
@@ -19,7 +19,7 @@ use savoir_package::{
 use savoir_skill::{name::is_unsafe_path_name, version::VersionRange};
 use tempfile::TempDir;
 
-use crate::{error::CommandError, output, remote::Remote, runtime};
+use crate::{error::CommandError, install_context::SCANS_FOLDER, output, remote::Remote, runtime};
 
 /// The folder of private copies, in the cache folder.
 const COPIES_FOLDER: &str = "tries";
@@ -84,7 +84,8 @@ impl Fetched {
             why: FetchReason::IfNeeded,
             counted: None,
         };
-        Ok(CheckedSkill::check(arrival, trust)?)
+        let scans = ScanCache::new(Home::from_environment()?.cache().join(SCANS_FOLDER));
+        Ok(SkillChecker { trust, scans: &scans }.check(arrival)?)
     }
 }
 

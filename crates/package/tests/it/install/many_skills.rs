@@ -1,9 +1,13 @@
 //! Tests that installing many skills gives the same result as one after the other.
 
-use std::fs;
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use savoir_package::{
-    install::{CheckedSkill, FetchReason, FetchedSkill, UserEdits},
+    ScanCache,
+    install::{CheckedSkill, FetchReason, FetchedSkill, SkillChecker, UserEdits},
     source::{Fetcher, Settings, Source},
     trust::TrustStore,
 };
@@ -32,8 +36,13 @@ fn arrival(number: usize) -> FetchedSkill {
 #[test]
 fn checking_many_equals_checking_each() {
     let trust = TrustStore::default();
-    let many = CheckedSkill::check_all((0..COUNT).map(arrival).collect(), &trust);
+    let checker = SkillChecker { trust: &trust, scans: &ScanCache::default() };
+    let progress = AtomicUsize::new(0);
+    let many = checker.check_all((0..COUNT).map(arrival).collect(), |done| {
+        progress.fetch_max(done, Ordering::Relaxed);
+    });
     assert_eq!(many.len(), COUNT);
+    assert_eq!(progress.into_inner(), COUNT);
     let mut refused = 0;
     for (number, ready) in many.into_iter().enumerate() {
         match (ready, CheckedSkill::check(arrival(number), &trust)) {
