@@ -88,6 +88,9 @@ fn main() -> ExitCode {
             error.exit()
         }
     };
+    if json {
+        output::set_json();
+    }
     if json && !cli.asks_with_json() {
         ask::disable_questions();
     }

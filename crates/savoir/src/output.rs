@@ -14,6 +14,7 @@ use crate::error::CommandError;
 
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
+static PRINTS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Whether something was printed on standard output.
 pub(crate) fn has_printed() -> bool {
@@ -84,6 +85,16 @@ pub(crate) fn set_options(color: ColorChoice, quiet: bool) {
 /// Whether notes and progress are left out.
 pub(crate) fn is_quiet() -> bool {
     IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Records that `--json` was given.
+pub(crate) fn set_json() {
+    PRINTS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Whether a log gets lines of progress: programs that read JSON may read both outputs.
+pub(crate) fn shows_progress() -> bool {
+    !is_quiet() && !PRINTS_JSON.load(Ordering::Relaxed)
 }
 
 /// Prints a note on standard error.

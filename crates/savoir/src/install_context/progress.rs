@@ -8,7 +8,7 @@ use std::{
 
 use savoir_package::source::{self, Watcher};
 
-use crate::output;
+use crate::{output, progress::LogLines};
 
 /// Shorter tasks show no progress.
 const DELAY: Duration = Duration::from_millis(300);
@@ -19,13 +19,14 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(80);
 /// Maximum width, which every terminal has.
 const MAX_WIDTH: usize = 78;
 
-/// The progress line. Without a terminal nothing is shown.
+/// The progress line on a terminal, or a line from time to time elsewhere.
 #[derive(Debug)]
 pub(crate) struct Progress(Mutex<Line>);
 
 #[derive(Debug)]
 struct Line {
     terminal: bool,
+    log: LogLines,
     /// Start of the task.
     since: Instant,
     /// Time of the last update; `None` if the line is empty.
@@ -35,15 +36,19 @@ struct Line {
 impl Default for Progress {
     fn default() -> Self {
         let terminal = io::stderr().is_terminal();
-        Self(Mutex::new(Line { terminal, since: Instant::now(), shown: None }))
+        let log = LogLines::new();
+        Self(Mutex::new(Line { terminal, log, since: Instant::now(), shown: None }))
     }
 }
 
 impl Progress {
     pub(crate) fn show(&self, what: &str) {
         let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !line.terminal {
+            return line.log.print(|| what.to_owned());
+        }
         let recently = line.shown.is_some_and(|shown| shown.elapsed() < REDRAW_INTERVAL);
-        if !line.terminal || recently || line.since.elapsed() < DELAY {
+        if recently || line.since.elapsed() < DELAY {
             return;
         }
         line.shown = Some(Instant::now());
