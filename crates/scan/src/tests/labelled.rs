@@ -99,9 +99,17 @@ fn detection_rate_of_paraphrased_skills() {
     }
 }
 
+/// The sixteenth set was written by an author who did not know the rules. At first sight 63 of 75 were
+/// found.
+#[test]
+fn detection_rate_of_the_sixteenth_set() {
+    let (caught, total) = measure("harmful/sixteenth", |_| true);
+    assert!(total == 75 && caught >= 72, "{caught} of {total}");
+}
+
 /// Honest skills about keys, attacks, installers and deletions, which look like harmful ones.
 #[test]
 fn harmless_lookalikes_pass() {
     let (caught, total) = measure("harmless", |_| true);
-    assert!(total == 150 && caught <= 12, "{caught} of {total}");
+    assert!(total == 190 && caught <= 14, "{caught} of {total}");
 }
