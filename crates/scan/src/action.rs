@@ -29,6 +29,8 @@ pub(super) struct Taint {
     pub(super) data: bool,
     /// The value was read from any file.
     pub(super) read: bool,
+    /// The value is a path, or the content of a file, that a search through folders found.
+    pub(super) walked: bool,
     /// A limit dropped a part of the value.
     pub(super) is_cut: bool,
 }
@@ -57,6 +59,7 @@ impl Taint {
         self.decoded |= other.decoded;
         self.data |= other.data;
         self.read |= other.read;
+        self.walked |= other.walked;
         self.is_cut |= other.is_cut;
         for token in &other.tokens {
             if self.tokens.contains(token) {
@@ -144,6 +147,8 @@ pub(super) enum Action {
     MinesCryptocurrency,
     /// Hides its behavior, for example which function it calls.
     Obfuscates(&'static str),
+    /// Pays to an account in the code in place of the given one, depending on something else.
+    RedirectsPayment,
     /// Allows access to the machine from outside, for example with a new account.
     OpensRemoteAccess(&'static str),
 }

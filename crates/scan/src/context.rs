@@ -6,6 +6,7 @@ use super::{
     Confidence, Files, Finding, Rule, Severity,
     action::{Action, Actions},
     fragment::{Role, TextFragment},
+    quoted_attacks,
     topic::{self, SkillTopic},
 };
 
@@ -100,6 +101,15 @@ impl<'a> Context<'a> {
     }
 
     fn report_all(&mut self, rule: &'static Rule, mut drafts: Vec<(usize, Span, FindingDraft)>) {
+        let is_severe = |draft: &FindingDraft| draft.severity >= Severity::High;
+        if drafts.iter().any(|(_, _, draft)| is_severe(draft)) && self.topic().is_about_attacks() {
+            for (index, span, draft) in drafts.iter_mut().filter(|(_, _, draft)| is_severe(draft)) {
+                if quoted_attacks::is_example(&self.fragments[*index].fragment, *span) {
+                    draft.severity = Severity::Medium;
+                    draft.message.push_str(", in an example of an attack");
+                }
+            }
+        }
         // The worst come first, so that many harmless findings cannot hide a severe one.
         drafts.sort_by_key(|(_, _, draft)| std::cmp::Reverse((draft.severity, draft.confidence)));
         let severe = drafts.iter().take_while(|(_, _, draft)| draft.severity >= Severity::High);

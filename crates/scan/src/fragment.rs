@@ -6,7 +6,10 @@ use std::{borrow::Cow, cell::OnceCell, rc::Rc};
 use savoir_lint::visible;
 use savoir_skill::{Span, folder::is_skill_file, markdown::Outline};
 
-use super::phrase::{self, Word};
+use super::{
+    phrase::{self, Word},
+    signs::Window,
+};
 
 /// The language that a fragment is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +70,8 @@ pub(super) struct TextFragment<'a> {
 pub(super) struct Prose {
     pub(super) text: String,
     pub(super) words: Vec<Word>,
+    /// Cache of the signs in its paragraphs, because several rules need them.
+    pub(super) windows: OnceCell<Vec<Window>>,
 }
 
 impl<'a> TextFragment<'a> {
@@ -220,7 +225,7 @@ impl<'a> TextFragment<'a> {
             text = String::from_utf8(bytes).unwrap_or_default();
         }
         let words = phrase::words(&text);
-        Some(Prose { text, words })
+        Some(Prose { text, words, windows: OnceCell::new() })
     }
 
     pub(super) fn file_text(&self) -> &str {
@@ -228,7 +233,7 @@ impl<'a> TextFragment<'a> {
     }
 
     /// The offset in the file of a byte in the fragment.
-    fn file_offset(&self, at: usize) -> usize {
+    pub(super) fn file_offset(&self, at: usize) -> usize {
         match self.at {
             FilePosition::Offset(by) => by + at,
             FilePosition::Fixed(at) => at,

@@ -28,7 +28,8 @@ use super::{
     action::{Action, Actions, Taint},
     collect::ReadError,
     value::{
-        self, CallArguments, CrossFileState, MAX_ITEMS, Value, environment, most_dangerous_item,
+        self, CallArguments, Choice, CrossFileState, MAX_ITEMS, Value, environment,
+        most_dangerous_item,
     },
 };
 
@@ -136,9 +137,11 @@ enum Body<'t> {
 }
 
 /// A function call that is being followed, and the merged value returned so far.
+#[derive(Default)]
 struct CallFrame {
     name: String,
     returned: Value,
+    choice: Choice,
 }
 
 #[derive(Default)]
@@ -166,6 +169,10 @@ struct JavaScriptReader<'t> {
     connected_at: Span,
     /// Whether the condition of a branch is being read that skips the matched items.
     leaves_out: bool,
+    /// The condition of the branch that is being read.
+    test: &'t str,
+    /// How many branches around the statement select files with secrets.
+    picks: usize,
     /// A web page in the file asks for passwords.
     asks_password: bool,
     loops: usize,
@@ -212,7 +219,10 @@ impl<'t> JavaScriptReader<'t> {
             Statement::ReturnStatement(found) => {
                 let value =
                     found.argument.as_ref().map(|value| self.value(value)).unwrap_or_default();
+                let written =
+                    found.argument.as_ref().map_or("", |value| self.written(value.span()));
                 if let Some(frame) = self.frames.last_mut() {
+                    frame.choice.add_result(&value, written, span_of(found.span));
                     frame.returned.merge(&value);
                 }
             }
@@ -221,7 +231,16 @@ impl<'t> JavaScriptReader<'t> {
                 self.leaves_out = skips_rest(&found.consequent);
                 self.value(&found.test);
                 self.leaves_out = false;
+                let test = self.written(found.test.span());
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.choice.add_test(test);
+                }
+                let picks = value::picks_secret_files(test) && !skips_rest(&found.consequent);
+                self.picks += usize::from(picks);
+                let outer = std::mem::replace(&mut self.test, test);
                 self.read_statement(&found.consequent);
+                self.test = outer;
+                self.picks -= usize::from(picks);
                 if let Some(other) = &found.alternate {
                     self.read_statement(other);
                 }
@@ -463,7 +482,7 @@ impl<'t> JavaScriptReader<'t> {
             let value = Value { items: items.cloned().collect(), ..Value::default() };
             self.bind(&rest.rest.argument, &value);
         }
-        self.frames.push(CallFrame { name: name.to_owned(), returned: Value::default() });
+        self.frames.push(CallFrame { name: name.to_owned(), ..CallFrame::default() });
         let value = match function.body {
             Body::Statements(body) => {
                 self.read_statements(body);
@@ -473,6 +492,9 @@ impl<'t> JavaScriptReader<'t> {
         };
         self.scopes.pop();
         let frame = self.frames.pop();
+        if let Some(span) = frame.as_ref().and_then(|frame| frame.choice.replaced_recipient()) {
+            self.actions.push(Action::RedirectsPayment, span);
+        }
         value.or(frame.map(|frame| frame.returned)).unwrap_or_default()
     }
 
@@ -811,6 +833,14 @@ impl<'t> JavaScriptReader<'t> {
             Expression::ConditionalExpression(found) => {
                 self.value(&found.test);
                 let (mut yes, no) = (self.value(&found.consequent), self.value(&found.alternate));
+                let written = |part: oxc_span::Span| self.written(part);
+                if value::replaced_by(
+                    written(found.test.span()),
+                    (&yes, written(found.consequent.span())),
+                    (&no, written(found.alternate.span())),
+                ) {
+                    self.actions.push(Action::RedirectsPayment, span_of(found.span));
+                }
                 yes.merge(&no);
                 yes
             }
@@ -874,7 +904,13 @@ impl<'t> JavaScriptReader<'t> {
     fn assign(&mut self, target: &'t AssignmentTarget<'t>, value: Value, plain: bool) {
         if let AssignmentTarget::AssignmentTargetIdentifier(id) = target {
             let name = id.name.as_str();
-            let old = self.lookup(name).cloned().unwrap_or_default();
+            let known = self.lookup(name).cloned();
+            if let Some(old) = &known
+                && value::replaced_by(self.test, (&value, ""), (old, name))
+            {
+                self.actions.push(Action::RedirectsPayment, span_of(id.span));
+            }
+            let old = known.unwrap_or_default();
             let value = if plain { value } else { Value::joined(&[old, value], "") };
             return self.assign_variable(name, value);
         }
@@ -1050,6 +1086,11 @@ impl<'t> JavaScriptReader<'t> {
         self.called(&call)
     }
 
+    /// The source of an expression.
+    fn written(&self, span: oxc_span::Span) -> &'t str {
+        span_of(span).slice(self.source)
+    }
+
     fn record_tokens(&mut self, values: &[Value], span: Span) {
         let (source, searched) = (self.source, &mut self.tokens);
         value::record_assembled_tokens(values, source, searched, span, &mut self.actions);
@@ -1096,6 +1137,9 @@ impl<'t> JavaScriptReader<'t> {
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
         let mut value = value::read(path, span, &mut self.actions);
         value.taint.add(&self.state.contents(path.text_or_unknown()));
+        if self.picks > 0 {
+            value::mark_picked(&mut value.taint);
+        }
         value
     }
 

@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod action;
 mod archive;
 mod batch;
@@ -37,11 +38,13 @@ mod fragment;
 mod hidden_text;
 mod host;
 mod javascript;
+mod lexicon;
 mod normalize;
 mod passage;
 mod phrase;
 mod powershell;
 mod python;
+mod quoted_attacks;
 pub mod render;
 mod report;
 mod rule;
@@ -49,6 +52,7 @@ mod rules;
 mod sensitive_path;
 mod service;
 mod shell;
+mod signs;
 mod topic;
 mod value;
 

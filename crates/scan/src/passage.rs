@@ -5,14 +5,14 @@
 //! destinations, secrecy, pressure), and rules add them up, so that a different wording of the same
 //! instruction gets the same score.
 
-use std::{cell::OnceCell, sync::LazyLock};
+use std::cell::OnceCell;
 
 use savoir_skill::Span;
 
 use super::{
     host::{self, HostReputation},
-    phrase::{self, Phrases, Word},
-    sensitive_path,
+    phrase::{self, Phrases, Word, phrases},
+    sensitive_path, service,
 };
 
 /// Maximum length of a passage; longer paragraphs are split.
@@ -344,7 +344,10 @@ impl<'a> Passage<'a> {
                 .iter()
                 .any(|word| said.contains(word))
         };
-        if contains(self.text, &["不要向用户", "不要提到", "不要告诉"]) {
+        if contains(
+            self.text,
+            &["不要向用户说", "不要向用户透露", "不要向用户提", "不要提到", "不要告诉"],
+        ) {
             return Some(self.span);
         }
         let text = &self.text.to_lowercase();
@@ -354,6 +357,7 @@ impl<'a> Passage<'a> {
         let hidden =
             self.find_where(&HIDES, |from, to| !self.is_no_concealment(from, to)).filter(|span| {
                 !prudent(span)
+                    && !self.is_advice_about_phrases(*span)
                     && !self.is_secret_log_advice(*span)
                     && !self.keeps_secret_from_chat(*span)
             });
@@ -473,6 +477,17 @@ impl<'a> Passage<'a> {
         is_adverb(self.word(from, 0)) && fails || goes_on || self.text[span].contains('\u{2014}')
     }
 
+    /// Whether `not told` is said of what opens a wallet or an account, which nothing in the passage
+    /// takes.
+    fn is_advice_about_phrases(&self, span: Span) -> bool {
+        let said = &self.text[span.start - self.span.start..span.end - self.span.start];
+        said.to_lowercase().ends_with("told")
+            && said.split_whitespace().count() < 3
+            && self.matches(&GRAVE)
+            && self.destination() == 0
+            && !self.wants(&SENDS)
+    }
+
     /// Whether the phrase at `span` is advice such as `keep it out of the log` about a secret.
     fn is_secret_log_advice(&self, span: Span) -> bool {
         let said =
@@ -563,6 +578,19 @@ impl<'a> Passage<'a> {
                 && word.len() > 5
                 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
                 && sensitive_path::is_secret_name(word)
+        })
+    }
+
+    /// Whether the mentioned key belongs to the service whose address is next to it.
+    pub(super) fn sends_key_to_its_service(&self) -> bool {
+        self.secret_variable().is_some_and(|variable| {
+            let named = |url: &str| {
+                let host = host::host_of_url(url).unwrap_or_default();
+                variable.split('_').any(|word| {
+                    word.len() > 3 && host.split('.').any(|label| label.eq_ignore_ascii_case(word))
+                })
+            };
+            self.links().iter().any(|(url, _)| service::is_own_host(variable, url) || named(url))
         })
     }
 
@@ -673,6 +701,12 @@ impl<'a> Passage<'a> {
     /// Whether one of the phrases occurs without a negation in the four words before it.
     pub(super) fn wants(&self, verbs: &Phrases) -> bool {
         verbs.find(&self.words).into_iter().any(|(_, from, _)| !self.is_negated(from))
+    }
+
+    /// Whether one of the phrases occurs within one sentence and without a negation before it.
+    pub(super) fn orders(&self, phrases: &Phrases) -> bool {
+        let mut all = phrases.find(&self.words).into_iter();
+        all.any(|(_, from, to)| self.is_sentence(from, to) && !self.is_negated(from))
     }
 
     fn is_negated(&self, at: usize) -> bool {
@@ -826,12 +860,6 @@ const WARNINGS: [&str; 29] = [
     "red flags", "suspicious", "social engineering", "threat", "threats", "exploit", "phishing",
     "prompt injection", "pentest", "security review",
 ];
-
-macro_rules! phrases {
-    ($name:ident: $($pattern:literal),+ $(,)?) => {
-        static $name: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(&[$($pattern),+]));
-    };
-}
 
 phrases! { SENDS:
     "bcc|send|sends|sent|post|posts|posted|upload|uploads|uploaded|transmit|forward|forwarded|exfiltrate|submit|submits|submitted|attach|attached|mailed|deliver|delivered|relay|lodge|lodged|publish|published|push|deposited|handed|pasted|e-mail|hand",
@@ -1026,7 +1054,7 @@ phrases! { HIDES:
     "without ~2 user|users|them|human|person|owner|anyone|user's looking|noticing|knowing|seeing|knowledge|awareness|consent",
     "without telling|informing|notifying|alerting|mentioning|disclosing|reporting",
     "don't|never|not put|write|include|note|document|record ~2 this|it|that|them ~1 in|into ~2 changelog|summary|report|commit|message|notes|log|answer",
-    "asks|asked|wonders ~6 answer is|that|with",
+    "asks|asked|wonders ~6 answer is|that",
     "never|not|don't bring ~1 up ~3 profile|list|file|step|upload|copy",
     "does|do|can not|n't see ~2 line|text|lines|comment|note",
     "without mention|announcement|comment",
@@ -1197,11 +1225,11 @@ phrases! { LIES:
     "nobody|none|one ~4 tell ~3 from ~2 oversight|accident|mistake|bug|slip",
     "present|report|show ~3 result|results|numbers|figures ~1 as ~1 measured|real|found|counted",
     "so|that nobody|no ~1 one|notices|suspects|sees|notice ~2 notices|suspects|sees|it|at",
-    "replace|change|adjust|round|inflate ~5 total|figure|figures|numbers|score|result|coverage|report ~3 with|to ~3 percent|value|higher|lower|better",
 }
 
 // Lies that a negation turns into good advice.
 phrases! { FABRICATES:
+    "replace|change|adjust|round|inflate ~5 total|figure|figures|numbers|score|result|coverage|report ~3 with|to ~3 percent|value|higher|lower|better",
     "invent|fabricate|fake ~3 con|cons|review|reviews|quote|name|figures|rating|ratings|outage|source|sources|complaint",
     "raise|lower|inflate ~3 prices|price|ratings|numbers|scores ~4 others|other|competitor|competitors|rivals|table",
     "make|makes up ~4 outage|review|reviews|figure|figures|number|numbers|quote|quotes|source|sources|reason|excuse",

@@ -78,6 +78,11 @@ fn to_latin_lookalike(c: char) -> char {
     }
 }
 
+/// A word as [`words`] stores it: in lower case, with Latin letters in the place of similar ones.
+pub(super) fn from_lookalikes(word: &str) -> String {
+    word.chars().flat_map(|c| to_latin_lookalike(c).to_lowercase()).collect()
+}
+
 fn from_fullwidth(c: char) -> char {
     match u32::from(c) {
         code @ 0xff01..=0xff5e => char::from_u32(code - 0xfee0).unwrap_or(c),
@@ -171,6 +176,16 @@ fn matches(parts: &[PatternPart], words: &[Word], at: usize) -> Option<usize> {
         }
     }
 }
+
+/// Declares a static set of phrases.
+macro_rules! phrases {
+    ($name:ident: $($pattern:literal),+ $(,)?) => {
+        static $name: std::sync::LazyLock<$crate::phrase::Phrases> =
+            std::sync::LazyLock::new(|| $crate::phrase::Phrases::new(&[$($pattern),+]));
+    };
+}
+
+pub(super) use phrases;
 
 #[cfg(test)]
 mod tests {

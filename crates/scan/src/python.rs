@@ -26,7 +26,7 @@ use super::{
     action::{Action, Actions, Taint},
     collect::ReadError,
     value::{
-        self, CallArguments, CrossFileState, MAX_ITEMS, UNKNOWN, Value, environment,
+        self, CallArguments, Choice, CrossFileState, MAX_ITEMS, UNKNOWN, Value, environment,
         most_dangerous_item, record_secret_name_list,
     },
 };
@@ -122,9 +122,11 @@ enum Body<'t> {
 }
 
 /// A function call that is being followed, and the merged value returned so far.
+#[derive(Default)]
 struct CallFrame {
     name: String,
     returned: Value,
+    choice: Choice,
 }
 
 #[derive(Default)]
@@ -152,6 +154,10 @@ pub(super) struct PythonReader<'t> {
     connected_at: Span,
     /// Whether the condition of a branch is being read that skips the matched items.
     leaves_out: bool,
+    /// The condition of the branch that is being read.
+    test: &'t str,
+    /// How many branches around the statement select files with secrets.
+    picks: usize,
     loops: usize,
     /// Access tokens that were searched for in the source.
     tokens: usize,
@@ -193,7 +199,10 @@ impl<'t> PythonReader<'t> {
             Stmt::Return(found) => {
                 let value =
                     found.value.as_deref().map(|value| self.value(value)).unwrap_or_default();
+                let written =
+                    found.value.as_deref().map_or("", |value| self.written(value.range()));
                 if let Some(frame) = self.frames.last_mut() {
+                    frame.choice.add_result(&value, written, span_of(found.range()));
                     frame.returned.merge(&value);
                 }
             }
@@ -205,6 +214,7 @@ impl<'t> PythonReader<'t> {
                 self.leaves_out = before;
                 for target in &found.targets {
                     let value = self.with_later_items(target, value.clone());
+                    self.record_replaced_recipient(target, &value);
                     self.bind(target, &value);
                 }
             }
@@ -242,12 +252,17 @@ impl<'t> PythonReader<'t> {
                     first.is_some_and(|first| first.is_continue_stmt() || first.is_return_stmt());
                 self.value(&found.test);
                 self.leaves_out = false;
-                self.body(&found.body);
+                let skips =
+                    first.is_some_and(|first| first.is_continue_stmt() || first.is_return_stmt());
+                self.branch(&found.test, skips, &found.body);
                 for clause in &found.elif_else_clauses {
-                    if let Some(test) = &clause.test {
-                        self.value(test);
+                    match &clause.test {
+                        Some(test) => {
+                            self.value(test);
+                            self.branch(test, false, &clause.body);
+                        }
+                        None => self.body(&clause.body),
                     }
-                    self.body(&clause.body);
                 }
             }
             Stmt::With(found) => {
@@ -311,6 +326,34 @@ impl<'t> PythonReader<'t> {
         }
     }
 
+    /// Reads the statements that depend on a condition.
+    fn branch(&mut self, test: &'t Expr, skips: bool, body: &'t [Stmt]) {
+        let test = self.written(test.range());
+        if let Some(frame) = self.frames.last_mut() {
+            frame.choice.add_test(test);
+        }
+        let picks = value::picks_secret_files(test) && !skips;
+        self.picks += usize::from(picks);
+        let outer = std::mem::replace(&mut self.test, test);
+        self.body(body);
+        self.test = outer;
+        self.picks -= usize::from(picks);
+    }
+
+    /// Records that a branch puts an account in the place of what a variable contains.
+    fn record_replaced_recipient(&mut self, target: &Expr, value: &Value) {
+        let Expr::Name(name) = target else { return };
+        let Some(old) = self.lookup(&name.id) else { return };
+        if value::replaced_by(self.test, (value, ""), (old, name.id.as_str())) {
+            self.actions.push(Action::RedirectsPayment, span_of(target.range()));
+        }
+    }
+
+    /// The source of an expression.
+    fn written(&self, range: TextRange) -> &'t str {
+        span_of(range).slice(self.source)
+    }
+
     fn read_loop_body(&mut self, body: &'t [Stmt]) {
         self.loops += 1;
         self.body(body);
@@ -348,7 +391,7 @@ impl<'t> PythonReader<'t> {
     ) -> Value {
         let scope = self.parameters(function.parameters, passed_arguments);
         self.scopes.push(scope);
-        self.frames.push(CallFrame { name: name.to_owned(), returned: Value::default() });
+        self.frames.push(CallFrame { name: name.to_owned(), ..CallFrame::default() });
         let value = match function.body {
             Body::Statements(body) => {
                 self.body(body);
@@ -357,7 +400,11 @@ impl<'t> PythonReader<'t> {
             Body::Expression(body) => self.value(body),
         };
         self.scopes.pop();
-        let returned = self.frames.pop().map(|frame| frame.returned).unwrap_or_default();
+        let frame = self.frames.pop().unwrap_or_default();
+        if let Some(span) = frame.choice.replaced_recipient() {
+            self.actions.push(Action::RedirectsPayment, span);
+        }
+        let returned = frame.returned;
         if matches!(function.body, Body::Expression(_)) { value } else { returned }
     }
 
@@ -738,6 +785,13 @@ impl<'t> PythonReader<'t> {
             Expr::If(found) => {
                 self.value(&found.test);
                 let (mut yes, no) = (self.value(&found.body), self.value(&found.orelse));
+                if value::replaced_by(
+                    self.written(found.test.range()),
+                    (&yes, self.written(found.body.range())),
+                    (&no, self.written(found.orelse.range())),
+                ) {
+                    self.actions.push(Action::RedirectsPayment, span_of(found.range()));
+                }
                 yes.merge(&no);
                 yes
             }
@@ -1054,6 +1108,9 @@ impl<'t> PythonReader<'t> {
     fn read_file(&mut self, path: &Value, span: Span) -> Value {
         let mut value = value::read(path, span, &mut self.actions);
         value.taint.add(&self.state.contents(path.text_or_unknown()));
+        if self.picks > 0 {
+            value::mark_picked(&mut value.taint);
+        }
         value
     }
 
@@ -1123,6 +1180,10 @@ fn binary(operator: Operator, left: Value, right: Value) -> Value {
             _ => None,
         };
         return number.map(|number| Value::text(number.to_string())).unwrap_or_default();
+    }
+    if let (Operator::Mult, Some(text), Some(count)) = (operator, left.known(), right.number()) {
+        let count = usize::try_from(count).unwrap_or(0);
+        return Value { text: Some(value::repeated(text, count)), ..left };
     }
     match operator {
         Operator::Add => concatenate(left, right),

@@ -3,6 +3,7 @@
 use super::Rule;
 
 mod agent_files;
+mod covert_actions;
 mod credential_lists;
 mod declared_permissions;
 mod dependencies;
@@ -16,6 +17,7 @@ mod obfuscation;
 mod payloads;
 mod payment_redirect;
 mod persistence;
+mod pictures;
 mod privacy_claims;
 mod sabotage;
 mod secret_requests;

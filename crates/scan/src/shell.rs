@@ -55,10 +55,20 @@ const FILE_READERS: [&str; 30] = [
     "head", "tail", "less", "openssl", "xxd", "scp", "rsync", "sed", "awk", "find", "strings",
     "dd", "sqlite3", "gzip", "jq", "nc", "ncat", "tac",
 ];
+/// Programs that turn any file into text that fits into a name.
+const ENCODERS: [&str; 7] = ["base64", "base32", "basenc", "xxd", "od", "hexdump", "hd"];
 const WRAPPERS: [&str; 15] = [
     "sudo", "nohup", "env", "command", "exec", "time", "doas", "setsid", "timeout", "xargs",
     "nice", "builtin", "shell", "busybox", "toybox",
 ];
+
+/// The domain behind a variable in a host name: `z.example` in `$part.z.example`.
+fn domain_after_variable(text: &str) -> Option<&str> {
+    let at = text.rfind(['$', '}'])?;
+    let (_, domain) = text[at..].split_once('.')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+    (domain.contains('.') && domain.chars().all(is_plain)).then_some(domain)
+}
 
 /// What a tunnel program prints: the address under which this machine can be reached.
 const TUNNEL_ADDRESS: &str = "the address of a tunnel to this machine";
@@ -615,6 +625,7 @@ impl ShellReader {
         if name == "find" {
             self.read_find(arguments, span, &mut taint);
         }
+        taint.read |= ENCODERS.contains(&name.as_str());
         taint.add(&value::printed_secret(&format!("{name} {}", texts.join(" "))));
         if command.words.first().is_some_and(|word| word.text == "xargs") {
             taint.add(flow);
@@ -641,7 +652,12 @@ impl ShellReader {
         } else if matches!(name.as_str(), "dig" | "nslookup" | "host" | "ping" | "drill") {
             let mut sends = taint.clone();
             sends.add(flow);
-            if sends.is_secret() {
+            let domain = texts.iter().find_map(|text| domain_after_variable(text));
+            if let Some(domain) = domain.filter(|_| sends.read && !sends.is_secret()) {
+                let sends = Taint { private: Some(value::FILE_CONTENT), ..sends };
+                let to = domain.to_owned();
+                self.actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
+            } else if sends.is_secret() {
                 let to = texts.join(" ");
                 self.actions.push(Action::Connects { to, sends, log_in: Vec::new() }, span);
             }

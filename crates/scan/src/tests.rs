@@ -6,12 +6,15 @@ mod evaluation;
 mod evasions;
 mod examples;
 mod flows;
+mod flows_of_files;
 mod indirect;
 mod labelled;
 mod limits;
 mod metamorphic;
 mod own_service;
+mod quoted_attacks;
 mod shapes;
+mod unspoken;
 
 /// A skill with these files; SKILL.md is added unless it is among them.
 fn tree<'a>(files: &[(&'a str, &'a [u8])]) -> Files<'a> {

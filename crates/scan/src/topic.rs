@@ -60,6 +60,15 @@ impl SkillTopic {
         }
     }
 
+    /// Whether the skill is about attacks and how to recognize them.
+    pub(super) fn is_about_attacks(&self) -> bool {
+        const STEMS: [&str; 15] = [
+            "malicious", "malware", "attack", "injection", "phishing", "exploit", "vulnerab",
+            "security", "threat", "pentest", "obfuscat", "deobfuscat", "forensic", "scam", "fraud",
+        ];
+        self.words.iter().any(|word| STEMS.iter().any(|stem| word.starts_with(stem)))
+    }
+
     /// Whether the header names the domain of a URL.
     fn declares(&self, url: &str) -> bool {
         let domain = host::host_of_url(url).and_then(|host| domain(&host).map(str::to_owned));

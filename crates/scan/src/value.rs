@@ -8,6 +8,7 @@ mod cross_file;
 mod harmful_combinations;
 mod mail;
 mod password_forms;
+mod payments;
 mod secret_searches;
 
 use savoir_skill::Span;
@@ -18,9 +19,10 @@ pub(super) use self::{
     harmful_combinations::HarmfulCalls,
     mail::{record_fixed_recipients, record_mailed_secrets, record_message_recipients},
     password_forms::{asked_secret, has_password_field, password_form_targets, secret_argument},
+    payments::{Choice, replaced_by},
     secret_searches::{
-        is_dotenv_path, read_keychain, record_assembled_tokens, record_secret_name_list,
-        searched_secrets,
+        is_dotenv_path, mark_picked, picks_secret_files, read_keychain, record_assembled_tokens,
+        record_secret_name_list, searched_secrets,
     },
 };
 
@@ -44,6 +46,7 @@ pub(super) const CLIPBOARD: &str = "clipboard content";
 pub(super) const SCREENSHOTS: &str = "screenshots";
 pub(super) const KEYSTROKES: &str = "keystrokes";
 pub(super) const COOKIES: &str = "cookies of the browser";
+pub(super) const FILE_CONTENT: &str = "parts of files";
 pub(super) const PROGRAM_REQUESTS: &str = "network requests of the user's programs";
 
 /// Kinds of credentials that count as a login, not as sent data, when they are passed as a
@@ -202,6 +205,15 @@ impl Value {
     }
 }
 
+/// A text that is repeated, unless it becomes too long.
+pub(super) fn repeated(text: &str, count: usize) -> String {
+    const MAX_REPEATED_BYTES: usize = 4 * 1024;
+    if text.len().saturating_mul(count) > MAX_REPEATED_BYTES {
+        return UNKNOWN.to_owned();
+    }
+    text.repeat(count)
+}
+
 /// Records that the code in `value` is executed.
 pub(super) fn record_execution(
     value: &Value,
@@ -301,6 +313,10 @@ pub(super) fn record_dns_lookup(name: &Value, span: Span, actions: &mut Actions)
     }
     let text =
         name.text.as_deref().map(|text| text.rsplit("{}.").next().unwrap_or(text).to_owned());
+    // Whoever looks up hosts that a file lists puts nothing before a domain.
+    if sent.read && text != name.text {
+        sent.private = sent.private.or(Some(FILE_CONTENT));
+    }
     record_send(&Value { text, ..Value::default() }, &[&Value::tainted(sent)], &[], span, actions)
 }
 

@@ -426,6 +426,12 @@ fn by_method<'t>(
             };
             Value { items, taint: receiver.taint.clone(), ..Value::default() }
         }
+        "repeat" => {
+            let count = first.number().and_then(|count| usize::try_from(count).ok());
+            let text =
+                receiver.known().zip(count).map(|(text, count)| value::repeated(text, count));
+            Value { text, ..Value::tainted(receiver.all_taint()) }
+        }
         "reverse" => {
             Value { items: receiver.items.iter().rev().cloned().collect(), ..receiver.clone() }
         }
@@ -498,6 +504,9 @@ fn constructed_function(name: &str, arguments: &[Value]) -> Value {
 fn add_arguments_to_receiver<'t>(reader: &mut JavaScriptReader<'t>, call: &Call<'_, 't>) -> Value {
     let mut taint = Taint::default();
     call.arguments.iter().for_each(|part| taint.add(&part.all_taint()));
+    if reader.picks > 0 {
+        value::mark_picked(&mut taint);
+    }
     let mut value = call.receiver.clone();
     value.taint.add(&taint);
     match call.receiver_at {

@@ -137,6 +137,7 @@ pub(super) fn by_name(
         | "globby.globby" | "tiny-glob" | "fs.globSync" | "fs.glob" => {
             reader.harmful_calls.walks = true;
             let mut value = reader.read_file(&first, span);
+            value.taint.walked = true;
             value.taint.files |= value::is_users_folder(first.text_or_unknown());
             invoke_callback(reader, arguments, &value, span);
             value
@@ -288,9 +289,18 @@ pub(super) fn by_method<'t>(
             reader.loops += 1;
             reader.invoke(&first, std::slice::from_ref(&worst), span);
             reader.loops -= 1;
+            let condition = call.span.slice(reader.source).rsplit_once("=>");
+            let picks = matches!(method, "filter" | "find" | "findLast")
+                && condition.is_some_and(|(_, test)| value::picks_secret_files(test));
+            let mut kept = Value { name: None, ..receiver.clone() };
+            let mut one = worst;
+            if picks {
+                value::mark_picked(&mut kept.taint);
+                value::mark_picked(&mut one.taint);
+            }
             match method {
-                "filter" => Value { name: None, ..receiver.clone() },
-                "find" | "findLast" => worst,
+                "filter" => kept,
+                "find" | "findLast" => one,
                 _ => Value::default(),
             }
         }

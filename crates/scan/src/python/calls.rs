@@ -328,6 +328,7 @@ fn by_name<'t>(
             reader.harmful_calls.walks |=
                 name == "os.walk" || first.text_or_unknown().contains("**");
             let mut found = reader.read_file(&first, span);
+            found.taint.walked = true;
             found.taint.files |= value::is_users_folder(first.text_or_unknown());
             listed_paths(name, &first, found)
         }
@@ -700,6 +701,7 @@ fn by_method<'t>(
             let whole = Value::joined(&[receiver.clone(), first.clone()], "/");
             let place = if method == "iterdir" { receiver } else { &whole };
             let mut value = reader.read_file(place, span);
+            value.taint.walked = true;
             if crate::sensitive_path::credential_at(receiver.text_or_unknown()).is_some() {
                 value.taint.add(&reader.read_file(receiver, span).taint);
             }
@@ -777,6 +779,9 @@ fn add_arguments_to_receiver<'t>(reader: &mut PythonReader<'t>, call: &Call<'_, 
         .is_some_and(|name| name.starts_with("tarfile.") || name.starts_with("zipfile."));
     if archive && matches!(call.method, Some("add" | "write")) {
         taint.add(&reader.read_file(&call.first(), call.span).taint);
+    }
+    if reader.picks > 0 {
+        value::mark_picked(&mut taint);
     }
     let mut value = call.receiver.clone();
     value.taint.add(&taint);

@@ -84,6 +84,16 @@ fn exfiltration(context: &mut Context<'_>) {
             Taint { private: Some(what), .. } if is_unknown_host(to) => {
                 draft(Severity::High, Confidence::Medium, &format!("{what} are"))
             }
+            Taint { walked: true, read: true, .. }
+                if is_unknown_host(to)
+                    && !topic.is_related(to)
+                    && fragment.role == Role::Script =>
+            {
+                draft(Severity::High, Confidence::Medium, "files that a search found are")
+            }
+            _ if log_in.iter().any(|token| token == ".env") && is_unknown_host(to) => {
+                draft(Severity::High, Confidence::Medium, "the variables of `.env` are")
+            }
             Taint { tokens, .. }
                 if tokens.iter().chain(log_in).any(|token| is_database_secret(token))
                     && is_web_server(to) =>

@@ -16,7 +16,7 @@ use crate::{
     rule::rule,
 };
 
-use super::secret_requests::leak_score;
+use super::{covert_actions, secret_requests::leak_score};
 
 rule! {
     /// The text tells the agent to ignore its other instructions.
@@ -108,8 +108,17 @@ static AUTHORITY_CLAIMS: LazyLock<Phrases> = LazyLock::new(|| {
 
 fn instruction_override(context: &mut Context<'_>) {
     for phrases in [&OVERRIDE_PHRASES, &AUTHORITY_CLAIMS] {
-        sentences(context, &INSTRUCTION_OVERRIDE, phrases, |words, _| {
-            Some((Severity::High, format!("it tells the agent to \"{words}\"")))
+        sentences(context, &INSTRUCTION_OVERRIDE, phrases, |words, next| {
+            // What a model learned can be outdated; a rank can be one of a matrix, an approval one of
+            // an administrator.
+            let last = words.rsplit(' ').next().unwrap_or_default().to_lowercase();
+            let is_fact = match next {
+                "data" | "assumptions" | "knowledge" => last == "training",
+                "needed" => last == "than",
+                "approval" => last == "admin",
+                _ => false,
+            };
+            (!is_fact).then_some((Severity::High, format!("it tells the agent to \"{words}\"")))
         });
     }
 }
@@ -142,7 +151,7 @@ rule! {
 fn concealment(context: &mut Context<'_>) {
     context.for_each_fragment(&CONCEALMENT, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
-        let mut found = Vec::new();
+        let mut found = covert_actions::find_covert_deeds(fragment);
         for passage in passages(&prose.text) {
             if let Some((span, message)) = lies_or_spends(&passage)
                 && !is_quoted(fragment, &prose.text, span)
@@ -582,7 +591,7 @@ fn obeys_outsiders(passage: &Passage<'_>) -> bool {
 fn remote_instructions(context: &mut Context<'_>) {
     context.for_each_fragment(&REMOTE_INSTRUCTIONS, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
-        let mut found = Vec::new();
+        let mut found = covert_actions::find_obeyed_texts(fragment);
         let all = passages(&prose.text);
         // The address may be in the previous paragraph.
         let pairs = all.windows(2).filter_map(|pair| {
@@ -720,7 +729,18 @@ fn is_quoted(fragment: &TextFragment<'_>, text: &str, span: Span) -> bool {
     let begins = lead.is_empty()
         || lead.ends_with(['.', '!', ':', '?'])
         || lead.chars().all(|c| c.is_ascii_digit());
-    between || before.trim_start().starts_with('|') || (!begins && is_about_attacks(text, span))
+    between || is_example_row(text, span, before) || (!begins && is_about_attacks(text, span))
+}
+
+/// Whether a sentence stands in a table that lists sayings, patterns or results, and not orders.
+fn is_example_row(text: &str, span: Span, before: &str) -> bool {
+    if !before.trim_start().starts_with('|') {
+        return false;
+    }
+    let table = text[..span.start].rfind("\n\n").map_or(0, |at| at + 2);
+    let header = text[table..span.start].lines().next().unwrap_or_default().to_lowercase();
+    let orders = ["do", "action", "step", "effect", "then", "you", "reaction", "response"];
+    !header.split(|c: char| !c.is_alphabetic()).any(|word| orders.contains(&word))
 }
 
 /// Whether the surrounding sentences describe attacks instead of being one.

@@ -1,5 +1,7 @@
 //! Rules about obfuscated code.
 
+use std::collections::HashSet;
+
 use savoir_skill::Span;
 
 use crate::{
@@ -7,9 +9,12 @@ use crate::{
     action::{Action, CodeOrigin},
     context::{Context, FindingDraft, confidence_that_code_runs},
     decode,
-    fragment::{Language, Role},
+    fragment::{Language, Role, TextFragment},
+    host::host_of_url,
     rule::rule,
 };
+
+use super::exfiltration::is_unknown_host;
 
 rule! {
     /// Code is assembled at run time.
@@ -83,7 +88,55 @@ const MAX_LINE_BYTES: usize = 5_000;
 /// Bits per byte. Source code that a person wrote has less; encoded or encrypted data has more.
 const MAX_SOURCE_ENTROPY: f64 = 5.7;
 
+/// How many hosts are looked for in the files of a skill, and how much of the files is searched.
+const MAX_HOSTS: usize = 32;
+const MAX_SEARCHED_BYTES: usize = 4 * 1024 * 1024;
+
+/// Returns the hosts to which scripts connect although no file contains their names.
+fn assembled_hosts(context: &Context<'_>) -> HashSet<String> {
+    let scripts = context.fragments.iter().filter(|one| is_script_file(&one.fragment));
+    let actions = scripts.flat_map(|one| &one.actions.located);
+    let hosts = actions.filter_map(|seen| match &seen.action {
+        Action::Connects { to, .. } if to.contains("://") && is_unknown_host(to) => host_of_url(to),
+        _ => None,
+    });
+    let mut hosts: HashSet<String> = hosts.take(MAX_HOSTS).collect();
+    if hosts.is_empty() {
+        return hosts;
+    }
+    let mut searched = 0;
+    for (_, bytes) in context.files.iter() {
+        searched += bytes.len();
+        if searched > MAX_SEARCHED_BYTES {
+            return HashSet::new();
+        }
+        let text = bytes.to_ascii_lowercase();
+        hosts.retain(|host| !is_written(host, &text));
+    }
+    hosts
+}
+
+/// Whether a text contains the name that somebody registered, as a part of an address.
+fn is_written(host: &str, text: &[u8]) -> bool {
+    let mut labels = host.rsplit('.');
+    let (Some(ending), Some(label)) = (labels.next(), labels.next()) else { return true };
+    let is_address = ending.bytes().all(|byte| byte.is_ascii_digit());
+    is_address || memchr::memmem::find(text, format!("{label}.").as_bytes()).is_some()
+}
+
+fn is_script_file(fragment: &TextFragment<'_>) -> bool {
+    fragment.role == Role::Script && fragment.depth == 0 && !fragment.is_evaluation
+}
+
 fn obfuscation(context: &mut Context<'_>) {
+    let hidden = assembled_hosts(context);
+    context.for_each_action(&OBFUSCATION, |fragment, action, _| {
+        let Action::Connects { to, .. } = action else { return None };
+        let host =
+            host_of_url(to).filter(|host| is_script_file(fragment) && hidden.contains(host))?;
+        let message = format!("the address of `{host}` is put together of pieces");
+        Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
+    });
     context.for_each_action(&OBFUSCATION, |fragment, action, _| {
         let Action::Obfuscates(how) = action else { return None };
         let confidence =

@@ -4,21 +4,27 @@ use savoir_skill::Span;
 
 use crate::{
     Confidence, Severity,
+    account::is_account,
+    action::Action,
     context::{Context, FindingDraft},
     fragment::{Language, Role, TextFragment},
     rule::rule,
 };
 
+use super::covert_actions;
+
 rule! {
-    /// The code contains an account for payments, and uses it only at times or by chance.
+    /// Another account takes the place of the given one, or others may take any amount.
     ///
     /// ## Why
     ///
-    /// A program that replaces the recipient of some payments is not noticed in a test.
+    /// A program that replaces the recipient of some payments is not noticed in a test. An allowance
+    /// without a limit lets its holder take all tokens at any time.
     ///
     /// ## Fix
     ///
-    /// Let the user write the account, and use it for every payment.
+    /// Let the user write the account, and use it for every payment. Allow only the amount that is
+    /// needed.
     ///
     /// ## Bad
     ///
@@ -50,8 +56,61 @@ const DECISIONS: [&str; 5] = ["if ", "if(", " ? ", "&&", "[ "];
 
 fn payment_redirect(context: &mut Context<'_>) {
     context.for_each_fragment(&PAYMENT_REDIRECT, |fragment| {
-        find_account(fragment).map(|span| (span, draft())).into_iter().collect()
+        let mut found = covert_actions::find_replaced_accounts(fragment);
+        found.extend(find_account(fragment).map(|span| (span, draft())));
+        found.extend(find_unlimited_allowance(fragment));
+        found
     });
+    context.for_each_action(&PAYMENT_REDIRECT, |fragment, action, _| {
+        let message = "a condition puts an account of the code in the place of the given one";
+        let is_meant = fragment.role == Role::Script && !fragment.is_evaluation;
+        (*action == Action::RedirectsPayment && is_meant)
+            .then(|| FindingDraft::new(Severity::High, Confidence::Medium, message))
+    });
+}
+
+/// Calls that let others spend tokens, and the amounts that set no limit.
+const ALLOWANCE_CALLS: [&str; 9] = [
+    "approve(", "increaseAllowance(", "safeApprove(", "forceApprove(", "'approve'", "\"approve\"",
+    "safeIncreaseAllowance(", "`approve`", "increase_allowance(",
+];
+const NO_LIMITS: [&str; 13] = [
+    "MaxUint256",
+    "maxUint256",
+    "MAX_UINT256",
+    "MAX_UINT",
+    "UINT256_MAX",
+    "MAX_INT",
+    "2**256 - 1",
+    "2**256-1",
+    "2n ** 256n",
+    "2n**256n",
+    "2 ** 256 - 1",
+    "ffffffffffffffffffffffffffffffffffffffff",
+    "115792089237316195423570985008687907853269984665640564039457584007913129639935",
+];
+
+/// Finds a program that allows others to take any amount of a token, or every token of a collection.
+fn find_unlimited_allowance(fragment: &TextFragment<'_>) -> Option<(Span, FindingDraft)> {
+    let is_code = matches!(fragment.language, Language::Python | Language::JavaScript);
+    let is_script = fragment.role == Role::Script && !fragment.is_shown_in_document;
+    if !is_code || !is_script || fragment.is_evaluation {
+        return None;
+    }
+    let text: &str = &fragment.text;
+    let unlimited = || {
+        NO_LIMITS.iter().find(|amount| text.contains(**amount))?;
+        ALLOWANCE_CALLS.iter().find_map(|call| text.find(call))
+    };
+    let for_all = || {
+        let at = text.find("setApprovalForAll")?;
+        let arguments = text[at..].split([';', '\n']).next().unwrap_or_default();
+        (arguments.contains("true") || arguments.contains("True")).then_some(at)
+    };
+    let at = unlimited().or_else(for_all)?;
+    let message = "others are allowed to take any amount of a token";
+    let draft = FindingDraft::new(Severity::High, Confidence::Medium, message);
+    Some((Span::new(at, at + 7), draft))
 }
 
 fn draft() -> FindingDraft {
@@ -81,39 +140,4 @@ fn find_account(fragment: &TextFragment<'_>) -> Option<Span> {
 fn decides_by_time_or_chance(line: &str) -> bool {
     CONDITIONS.iter().any(|condition| line.contains(condition))
         && DECISIONS.iter().any(|decision| line.contains(decision))
-}
-
-/// Whether a text is the address of a wallet or an IBAN.
-fn is_account(text: &str) -> bool {
-    let plain: String = text.chars().filter(|c| *c != ' ').collect();
-    let alphanumeric = plain.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let digits = plain.bytes().filter(u8::is_ascii_digit).count();
-    let bech = ["bc1", "ltc1", "tb1"].iter().any(|start| plain.starts_with(start));
-    let ethereum = plain.starts_with("0x") && plain.len() == 42;
-    let start = plain.as_bytes();
-    let iban = (15..=34).contains(&plain.len())
-        && start[..2].iter().all(u8::is_ascii_uppercase)
-        && start[2..4].iter().all(u8::is_ascii_digit)
-        && digits > 9
-        && plain.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
-    alphanumeric && (bech && (30..=90).contains(&plain.len()) || ethereum || iban)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn accounts_are_recognized() {
-        for text in [
-            "bc1q9x7j2mfl0k4hs6d3wz8pncv5teyr1ga0qsdfgh",
-            "0x52908400098527886E0F7030069857D2E4169EE7",
-            "DE89 3704 0044 0532 0130 00",
-        ] {
-            assert!(is_account(text), "{text}");
-        }
-        for text in ["0x1234", "bc1", "DE89", "AB12CDEFGHIJKLMNOPQR", "hello world", ""] {
-            assert!(!is_account(text), "{text}");
-        }
-    }
 }

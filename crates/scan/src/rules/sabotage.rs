@@ -10,6 +10,8 @@ use crate::{
     rule::rule,
 };
 
+use super::covert_actions;
+
 rule! {
     /// The text tells the agent to destroy data or weaken protections without asking the user.
     ///
@@ -103,7 +105,7 @@ fn destructive_instructions(context: &mut Context<'_>) {
         let all = passages(&prose.text);
         let draft = |message| FindingDraft::new(Severity::High, Confidence::Medium, message);
         let found = all.iter().filter_map(|one| Some((one.span, draft(find_harm(one)?))));
-        found.collect()
+        found.chain(covert_actions::find_weakened_security(fragment)).collect()
     });
 }
 

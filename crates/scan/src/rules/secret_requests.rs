@@ -7,14 +7,13 @@ use crate::{
     action::Action,
     context::{Context, FindingDraft},
     fragment::TextFragment,
-    host,
     passage::{Passage, frontmatter_end, passages},
     phrase::Phrases,
     rule::rule,
     service,
 };
 
-use super::section_flows;
+use super::{covert_actions, pictures, section_flows};
 
 rule! {
     /// The text asks for secrets to be read, shown or sent.
@@ -51,7 +50,7 @@ pub(super) fn leak_score(passage: &Passage<'_>) -> u32 {
     }
     // How one gets a key, or logs in with it, is in every guide.
     let secrets = match passage.secrets() {
-        2 if sends_key_to_its_service(passage) => 0,
+        2 if passage.sends_key_to_its_service() => 0,
         2 if passage.explains_api_key_sign_up() && !passage.says(&["password", "passwords"]) => 0,
         secrets => secrets,
     };
@@ -76,19 +75,6 @@ pub(super) fn leak_score(passage: &Passage<'_>) -> u32 {
         + if passage.says_to_encode() { 2 } else { 0 }
         + quiet
         + pressing
-}
-
-/// Whether the mentioned key belongs to the service whose address is next to it.
-fn sends_key_to_its_service(passage: &Passage<'_>) -> bool {
-    passage.secret_variable().is_some_and(|variable| {
-        let named = |url: &str| {
-            let host = host::host_of_url(url).unwrap_or_default();
-            variable.split('_').any(|word| {
-                word.len() > 3 && host.split('.').any(|label| label.eq_ignore_ascii_case(word))
-            })
-        };
-        passage.links().iter().any(|(url, _)| service::is_own_host(variable, url) || named(url))
-    })
 }
 
 static ASKS_FOR: LazyLock<Phrases> = LazyLock::new(|| {
@@ -166,6 +152,10 @@ fn secret_solicitation(context: &mut Context<'_>) {
         found.extend(flows.into_iter().map(|(span, message)| {
             (span, FindingDraft::new(Severity::High, Confidence::Medium, message))
         }));
+        found.extend(covert_actions::find_secret_questions(fragment));
+        found.extend(covert_actions::find_pushed_secrets(fragment));
+        found.extend(pictures::find_filled_addresses(fragment));
+        found.extend(covert_actions::find_fixed_recipients(fragment));
         found
     });
 }
@@ -274,6 +264,43 @@ fn lists_secrets(passage: &Passage<'_>) -> bool {
     })
 }
 
+/// Whether a sentence says that nobody asks, or that somebody else does: `nobody will ever ask for it`,
+/// `anyone who asks for it is a thief`.
+fn is_advice_against_asking(sentence: &Passage<'_>) -> bool {
+    let mut words = sentence.words.iter().map(|word| word.text.as_str());
+    let denies = |word: &str| {
+        matches!(
+            word,
+            "never"
+                | "nobody"
+                | "none"
+                | "not"
+                | "don't"
+                | "nor"
+                | "neither"
+                | "anyone"
+                | "anybody"
+                | "somebody"
+                | "someone"
+                | "no"
+        )
+    };
+    let Some(_) = words.by_ref().find(|word| denies(word)) else { return false };
+    let asks = |word: &str| {
+        ["ask", "want", "request", "demand", "enter", "type", "give", "need", "build"]
+            .iter()
+            .any(|stem| word.starts_with(stem))
+    };
+    let mut contradicts = false;
+    let is_asked = words.any(|word| {
+        contradicts |= matches!(word, "but" | "however" | "except" | "unless");
+        asks(word)
+    });
+    is_asked
+        && !contradicts
+        && !words.any(|word| matches!(word, "but" | "however" | "except" | "unless"))
+}
+
 /// Whether the path of a key is asked for, and not the key.
 fn is_about_path(sentence: &Passage<'_>) -> bool {
     sentence.says(&[
@@ -342,6 +369,7 @@ fn solicits_secret(passage: &Passage<'_>) -> Option<String> {
             && sentence.matches(&ASKS_FOR)
             && sentence.asks()
             && !sentence.is_conditional()
+            && !is_advice_against_asking(&sentence)
     });
     if let Some(url) = image_with_placeholder(passage) {
         return Some(format!("an image link sends data to `{url}`"));

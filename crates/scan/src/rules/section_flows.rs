@@ -4,20 +4,12 @@
 //! user should have, a verb that takes it, and a way out of the machine. They can be spread over
 //! neighboring paragraphs of a section.
 
-use std::sync::LazyLock;
-
 use savoir_skill::Span;
 
 use crate::{
     passage::{Passage, passages},
-    phrase::Phrases,
+    phrase::phrases,
 };
-
-macro_rules! phrases {
-    ($name:ident: $($pattern:literal),+ $(,)?) => {
-        static $name: LazyLock<Phrases> = LazyLock::new(|| Phrases::new(&[$($pattern),+]));
-    };
-}
 
 /// How many paragraphs of a section are read together.
 const MAX_JOINED_PASSAGES: usize = 4;

@@ -137,6 +137,37 @@ pub(crate) fn is_dotenv_path(path: &str) -> bool {
         && !sample.iter().any(|s| rest.contains(s))
 }
 
+/// Whether a condition selects files with secrets by their name: `name.startsWith(".env")`,
+/// `/^id_rsa/.test(name)`.
+pub(crate) fn picks_secret_files(condition: &str) -> bool {
+    const NAMES: [&str; 10] = [
+        ".env", ".pem", "id_rsa", "id_ed25519", ".p12", ".kdbx", ".npmrc", ".netrc", "wallet.dat",
+        "keystore",
+    ];
+    if condition.trim_start().starts_with(['!', '(']) && condition.contains('!')
+        || condition.trim_start().starts_with("not ")
+        || condition.len() > 300
+    {
+        return false;
+    }
+    let plain = condition.replace('\\', "");
+    NAMES.iter().any(|name| {
+        plain.match_indices(name).any(|(at, _)| {
+            let before = plain[..at].chars().next_back();
+            let after = plain[at + name.len()..].chars().next();
+            before.is_some_and(|c| "\"'`/^(|*".contains(c))
+                && after.is_none_or(|c| !c.is_alphanumeric())
+        })
+    })
+}
+
+/// Marks a value that stands for a file which a condition selected.
+pub(crate) fn mark_picked(taint: &mut Taint) {
+    if !taint.tokens.iter().any(|token| token == ".env") {
+        taint.tokens.push(".env".into());
+    }
+}
+
 /// Returns the value of a keychain entry. Records a credential access if the entry belongs to
 /// another program; an entry of the program itself only counts as a token.
 pub(crate) fn read_keychain(service: &Value, span: Span, actions: &mut Actions) -> Value {
@@ -177,6 +208,11 @@ mod tests {
         assert!(
             searched_secrets("pass(port|word)|tax|bank").is_some()
                 && searched_secrets("tax|bank|salary").is_none()
+        );
+        assert!(picks_secret_files("/^\\.env(\\.|$)/.test(e.name)"));
+        assert!(picks_secret_files("name.endswith('.pem')"));
+        assert!(
+            !picks_secret_files("process.env.CI") && !picks_secret_files("!f.startsWith('.env')")
         );
         assert!(is_dotenv_path("**/.env*") && is_dotenv_path("x/.env.local"));
         assert!(!is_dotenv_path(".env.example") && !is_dotenv_path(".environment"));
