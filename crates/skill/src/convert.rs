@@ -95,9 +95,25 @@ pub enum ConvertError {
         /// The requested dialect.
         target: Dialect,
     },
+    /// Skills of the target consist of tools, and this one has none.
+    #[error("a skill of {target} needs a tool, and this one has none")]
+    NoTools {
+        /// The requested dialect.
+        target: Dialect,
+    },
 }
 
 impl ConvertError {
+    /// What to do about it; none if the source has problems that `savoir check` lists.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::NoTools { .. } => {
+                Some("add a section `### tool_name` with a `#### Command` to the skill, or choose another dialect")
+            }
+            Self::Unreadable { .. } | Self::Unfaithful { .. } => None,
+        }
+    }
+
     fn unfaithful(field: &str, target: Dialect) -> Self {
         Self::Unfaithful { field: field.to_owned(), target }
     }
@@ -198,6 +214,10 @@ fn convert_from_original(
         draft.files.into_iter().filter_map(|file| side_files::merge_with_existing(file, folder)),
     );
     let mut report = draft.report;
+    let written = read_as(Source::new(draft.text.clone()), target, None);
+    if written.diagnostics.iter().any(|found| found.code == "no-tools") {
+        return Err(ConvertError::NoTools { target });
+    }
     report.extend(repairs.iter().map(|repair| FieldReport {
         field: "frontmatter".into(),
         from: Some("frontmatter".into()),

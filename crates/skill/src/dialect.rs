@@ -57,6 +57,13 @@ pub use tool_execution::{
 pub struct Dialect(&'static dyn Language);
 
 impl Dialect {
+    /// A description, cut at the length at which this system cuts it.
+    pub fn truncate_description(self, description: &str) -> &str {
+        let limit = self.language().description_limit();
+        let cut = limit.and_then(|limit| description.char_indices().nth(limit));
+        cut.map_or(description, |(end, _)| &description[..end])
+    }
+
     /// The agentskills.io base format.
     pub const AGENTSKILLS: Self = Self(&agentskills::AgentSkills);
     /// Claude Code.
@@ -138,6 +145,9 @@ impl Dialect {
             _ => json!({"type": "object", "anyOf": records}),
         };
         schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        if let Some(start) = self.0.reserved_prefix() {
+            schema["patternProperties"] = json!({format!("^{start}"): false});
+        }
         schema["title"] = format!("{} frontmatter", self.title()).into();
         schema["description"] = if shapes.is_empty() {
             format!("{} There is no frontmatter.", self.0.about()).into()
@@ -296,6 +306,11 @@ pub(crate) trait Language: Sync {
     /// How its tools run.
     fn running(&self) -> ToolExecution {
         ToolExecution::COMMON
+    }
+
+    /// The beginning of names of fields that are reserved, so that no skill may have them.
+    fn reserved_prefix(&self) -> Option<&'static str> {
+        None
     }
 
     /// The maximum length of a description in this system, in characters.

@@ -386,9 +386,7 @@ impl Skill {
     /// # Ok::<(), savoir_skill::SourceError>(())
     /// ```
     pub fn truncated_description(&self) -> &str {
-        let limit = self.dialect.language().description_limit();
-        let cut = limit.and_then(|limit| self.description.char_indices().nth(limit));
-        cut.map_or(&self.description, |(end, _)| &self.description[..end])
+        self.dialect.truncate_description(&self.description)
     }
 
     /// Makes an empty skill of a dialect.

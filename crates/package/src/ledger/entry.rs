@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use savoir_skill::{Document, Source as Text, SourceError, collation, limits::MAX_FILE_BYTES};
+use savoir_skill::{
+    Document, Source as Text, SourceError, collation, dialect::detect, limits::MAX_FILE_BYTES,
+};
 use thiserror::Error;
 
 use super::{
@@ -22,6 +24,9 @@ use crate::{
     agents::{Agent, Scope},
     tree::{Tree, TreeError},
 };
+
+/// The length of the shortest limit of a dialect, below which the dialect need not be known.
+const MIN_DESCRIPTION_LIMIT: usize = 256;
 
 /// Accepted names of the skill file.
 pub(super) const SKILL_FILES: [&str; 2] = ["SKILL.md", "skill.md"];
@@ -214,7 +219,7 @@ impl LedgerEntry {
         };
         Ok(Details {
             name: text("name"),
-            description: text("description"),
+            description: text("description").map(|text| truncate_description(&document, text)),
             version: text("version").or_else(|| text("metadata.version")).or(by_tool),
             origin,
             claims,
@@ -350,3 +355,12 @@ fn read_text(path: &Path) -> io::Result<Vec<u8>> {
     fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+/// The description as the system of the skill cuts it.
+fn truncate_description(document: &Document, description: String) -> String {
+    if description.len() <= MIN_DESCRIPTION_LIMIT {
+        return description;
+    }
+    let found = detect(document, None);
+    found.map_or_else(|| description.clone(), |found| found.dialect.truncate_description(&description).to_owned())
+}
+

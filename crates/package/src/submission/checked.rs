@@ -36,11 +36,8 @@ impl CheckedManifest {
         let checked = check::check(source, Some(&tree.as_folder(folder)), &Options::default());
         let source = checked.reading.document.source();
         let finding = |found: &Diagnostic| SubmissionFinding::new(path, source, found);
-        // A text without frontmatter may be published: the registry assigns its version.
-        let is_error = |found: &&Diagnostic| {
-            found.is_error() && found.code != "not-a-skill"
-                || REJECTED_YAML_RULES.contains(&found.code)
-        };
+        let is_error =
+            |found: &&Diagnostic| found.is_error() || REJECTED_YAML_RULES.contains(&found.code);
         let (errors, others): (Vec<_>, Vec<_>) = checked.diagnostics.iter().partition(is_error);
         let gravest =
             check::most_relevant_error(&checked.diagnostics).filter(|found| is_error(found));

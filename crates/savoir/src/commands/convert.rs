@@ -52,11 +52,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let mut conversion = convert::convert(&loaded.reading, loaded.folder.as_ref(), args.to)
         .map_err(|error| {
-            CommandError::findings(format!(
-                "{} cannot be converted: {error}",
-                loaded.path.display()
-            ))
-            .hint(format!("list the problems with: savoir check {}", loaded.path.display()))
+            let path = loaded.path.display();
+            let failed = CommandError::findings(format!("{path} cannot be converted: {error}"));
+            match error.help() {
+                Some(help) => failed.hint(help),
+                None => failed.hint(format!("list the problems with: savoir check {path}")),
+            }
         })?;
     // The report on standard error lists them as well.
     if args.output.is_some() || args.report != "text" {

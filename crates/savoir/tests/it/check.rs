@@ -208,12 +208,13 @@ fn diff_of_a_missing_path_is_an_error() {
 }
 
 #[test]
-fn plain_text_is_not_a_skill() {
+fn plain_text_is_prose() {
     let sandbox = Sandbox::new();
-    sandbox.write("notes.txt", "Remember the milk.\n");
-    let run = sandbox.run(&["check", "notes.txt"]);
-    assert_eq!(run.code, 1, "{run}");
+    sandbox.write("notes.md", "Remember: trains leave at 9.\n\n- a\n- b\n");
+    let run = sandbox.run(&["check", "notes.md"]);
+    assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("not-a-skill"), "{run}");
+    assert!(run.stdout.contains("is read as prose"), "{run}");
 }
 
 #[test]

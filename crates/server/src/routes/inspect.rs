@@ -255,7 +255,8 @@ async fn convert(
         convert::convert(&reading, None, to)
     });
     let conversion = converted.await?.map_err(|error| {
-        bad("text", &error).with_hint("POST /api/v1/check lists the problems of the text")
+        let help = error.help().unwrap_or("POST /api/v1/check lists the problems of the text");
+        bad("text", &error).with_hint(help)
     })?;
     let lossy = |how| matches!(how, FieldOutcome::Approximated | FieldOutcome::Dropped);
     let lost = conversion.report.iter().filter(|field| lossy(field.how));

@@ -32,6 +32,9 @@ pub use store::{InstallId, InstalledSkill, UnsafeName, install_id, listing};
 #[derive(Debug)]
 pub(super) struct Skillrt;
 
+/// Fields of future runtimes start with it.
+const RESERVED_PREFIX: &str = "x-runtime-strict:";
+
 /// The version of the runtime specification that we implement.
 const RUNTIME_LEVEL: &str = "0.1.0";
 
@@ -255,10 +258,14 @@ impl Language for Skillrt {
         };
         let value = json!({
             "network": scopes(Domain::Network, "*"),
-            "filesystem": scopes(Domain::Filesystem, "**"),
+            "filesystem": scopes(Domain::Filesystem, "~/**"),
             "env": scopes(Domain::Env, "*"),
         });
         vec![("permissions".to_owned(), value)]
+    }
+
+    fn reserved_prefix(&self) -> Option<&'static str> {
+        Some(RESERVED_PREFIX)
     }
 
     fn running(&self) -> ToolExecution {
@@ -387,7 +394,7 @@ fn write_permissions(skill: &Skill, fields: &mut Fields) {
 
 fn reserved_fields(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     for entry in reader.document.entries() {
-        if entry.key.starts_with("x-runtime-strict:") {
+        if entry.key.starts_with(RESERVED_PREFIX) {
             let message = format!("`{}` is reserved", entry.key);
             found.push(
                 Diagnostic::error("reserved-field", entry.key_span, message)
@@ -425,13 +432,14 @@ fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let Some(node) = reader.node("name") else { return };
     let text = node.text().unwrap_or_default();
     if !text.is_empty() && NameGrammar::Any.check(text).is_ok() && !name::is_kebab_case(text) {
-        let mut problem = Diagnostic::warning(
-            "name-not-kebab-case",
-            node.span,
-            format!("`{text}` is not in kebab-case"),
-        )
-        .field("name")
-        .help("use lower-case words with hyphens between them");
+        let problem = if name::is_unsafe_path_name(text) {
+            Diagnostic::error("invalid-name", node.span, UnsafeName(text.to_owned()).to_string())
+        } else {
+            let message = format!("`{text}` is not in kebab-case");
+            Diagnostic::warning("name-not-kebab-case", node.span, message)
+        };
+        let mut problem =
+            problem.field("name").help("use lower-case words with hyphens between them");
         if let Some(slug) = name::slugify(text) {
             problem = problem
                 .help(format!("`{slug}` would be"))
@@ -444,6 +452,14 @@ fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
 fn runtime_type(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let Some(node) = reader.node("runtime.type") else { return };
     let word = node.text().unwrap_or_default();
+    if word == run::MCP_TOOL {
+        let message = "a skill that stands for a tool of an MCP server cannot be run by Savoir";
+        found.push(
+            Diagnostic::warning("unknown-runtime", node.span, message)
+                .field("runtime.type")
+                .help("agents can load it, and call the tool if they have the server"),
+        );
+    }
     if run::RUNTIME_TYPES.contains(&word) {
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{Source, read, read_as};
@@ -146,6 +146,8 @@ fn schemas_treat_null_and_modes_as_the_reader_does() {
     for field in ["inputs", "authors", "tags", "license", "runtime", "permissions", "outputs"] {
         assert_eq!(fits(&skillrt(field), Dialect::SKILLRT), None, "{field}");
     }
+    let schema = Dialect::SKILLRT.schema();
+    assert_eq!(schema["patternProperties"], json!({"^x-runtime-strict:": false}));
     assert!(fits("---\nname:\nversion: 1.0.0\ndescription: d\n---\n", Dialect::SKILLRT).is_some());
     let gibberish = |mode: &str| {
         format!("---\nname: a\nversion: 1.0.0\ndescription: d\nmodes: [{mode}]\n---\n")

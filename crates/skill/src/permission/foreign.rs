@@ -40,13 +40,18 @@ pub fn from_skillrt<S: AsRef<str>>(network: &[S], filesystem: &[S], env: &[S]) -
     permissions
 }
 
-/// The word by which a list of skillrt means everything.
+/// The word by which a list of skillrt means everything. For files, that is the home.
 fn everything(domain: Domain) -> &'static str {
-    if domain == Domain::Filesystem { "**" } else { "*" }
+    if domain == Domain::Filesystem { "~/**" } else { "*" }
 }
 
 fn scope_of(domain: Domain, entry: &str) -> Option<String> {
-    (entry != everything(domain)).then(|| entry.to_owned())
+    match (domain, entry) {
+        // A relative glob, like all that begin with neither `/` nor `~`.
+        (Domain::Filesystem, "**") => Some("./**".to_owned()),
+        (Domain::Filesystem, entry) => Some(entry.to_owned()),
+        (domain, entry) => (entry != everything(domain)).then(|| entry.to_owned()),
+    }
 }
 
 /// Sorts permissions into the lists of skillrt.
@@ -100,12 +105,14 @@ mod tests {
             [
                 "network:read:api.x.com", "network:write:api.x.com", "network:read",
                 "network:write", "filesystem:read:./out/**", "filesystem:write:./out/**",
-                "filesystem:read", "filesystem:write", "env:read:HOME",
+                "filesystem:read:./**", "filesystem:write:./**", "env:read:HOME",
             ]
         );
+        let home = ["filesystem:read", "filesystem:write"].map(|text| Permission::parse(text).unwrap());
+        assert_eq!(to_skillrt(&home).filesystem, ["~/**"]);
         let lists = to_skillrt(&permissions);
         assert_eq!(lists.network, ["api.x.com", "*"]);
-        assert_eq!(lists.filesystem, ["./out/**", "**"]);
+        assert_eq!(lists.filesystem, ["./out/**", "./**"]);
         assert_eq!(lists.env, ["HOME"]);
         assert!(lists.left_over.is_empty());
         assert!(from_skillrt::<&str>(&[], &[], &[]).is_empty());

@@ -46,6 +46,10 @@ fn filesystem(scope: &str) -> Option<ScopeProblem> {
     if scope.trim().is_empty() {
         return Some(ScopeProblem::new("the path is empty", hint));
     }
+    if ["filesystem:read:", "filesystem:write:"].iter().any(|start| scope.starts_with(start)) {
+        let reason = format!("`{scope}` is a permission, not a path");
+        return Some(ScopeProblem::new(reason, "write only the path, such as ./data/**"));
+    }
     let climbs = scope.split(['/', '\\']).any(|part| part == "..");
     climbs.then(|| ScopeProblem::new(format!("`{scope}` climbs with `..`"), hint))
 }

@@ -28,6 +28,10 @@ fn text(text: &str, from: Dialect, target: Dialect) -> String {
 fn round_trips(original: &str, from: Dialect) -> Vec<(Dialect, String)> {
     let mut texts = Vec::new();
     for target in Dialect::ALL {
+        let converted = convert(&reading(original, from), None, target);
+        if matches!(converted, Err(ConvertError::NoTools { .. })) {
+            continue;
+        }
         let there = text(original, from, target);
         let back = text(&there, target, from);
         assert_eq!(back, original, "{from} to {target} and back, by way of\n{there}");

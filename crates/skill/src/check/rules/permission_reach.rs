@@ -248,9 +248,16 @@ fn unenforceable(permission: &Permission) -> Option<(&'static str, &'static str)
     }
 }
 
-/// Files that match a pattern can be mounted, but not created.
+/// Files that match a pattern can be mounted, but not created. Sets of characters and alternatives
+/// are not patterns.
 fn unenforceable_path(level: Level, scope: &str) -> Option<(&'static str, &'static str)> {
-    let is_pattern = |part: &str| part.contains(['*', '?', '[', '{']);
+    if scope.contains(['[', '{']) {
+        return Some((
+            "`[` and `{` stand for themselves in a path, because names of files contain them",
+            "write one entry for each path; `*`, `?` and `**` are wildcards",
+        ));
+    }
+    let is_pattern = |part: &str| part.contains(['*', '?']);
     let path = scope.strip_suffix("/**").unwrap_or(scope);
     let partly = level == Level::Write && path != "**" && path.split('/').any(is_pattern);
     partly.then_some((
@@ -334,6 +341,30 @@ mod tests {
             ("database:read:x", true),
             ("database:write", true),
             ("database:write:./x.db", false),
+    #[test]
+    fn paths_of_skillrt_are_read_as_a_run_reads_them() {
+        let text = |scope: &str| {
+            format!(
+                "---\nname: demo\nversion: 1.0.0\ndescription: d\nruntime: {{type: markdown-skill}}\n\
+                 permissions: {{filesystem: [\"{scope}\"]}}\n---\n# x\n"
+            )
+        };
+        for (scope, code) in [
+            ("filesystem:read:./data/**", PERMISSION_SCOPE.code),
+            ("{a,b}.txt", UNENFORCEABLE_PERMISSION.code),
+            ("[ab].txt", UNENFORCEABLE_PERMISSION.code),
+            ("*.txt", UNENFORCEABLE_PERMISSION.code),
+            ("~/**", BROAD_PERMISSION.code),
+        ] {
+            assert_eq!(find(code, &text(scope)).len(), 1, "{scope}");
+        }
+        for scope in ["**", "./data/**", "data/a.txt"] {
+            for rule in [&PERMISSION_SCOPE, &UNENFORCEABLE_PERMISSION, &BROAD_PERMISSION] {
+                assert_eq!(find(rule.code, &text(scope)), [], "{scope}: {}", rule.code);
+            }
+        }
+    }
+
             ("filesystem:write:./out/**", false),
             ("filesystem:write:./out/a.txt", false),
             ("filesystem:write:./out/*.csv", true),
@@ -398,8 +429,8 @@ mod tests {
     #[test]
     fn skillrt_lists() {
         let text = "---\nname: x\nversion: 1.0.0\ndescription: d\npermissions:\n  network: ['*', a.com]\n  \
-                    filesystem: ['./out/**', './*.csv', '**']\n  env: [HOME]\n---\n# x\n";
-        assert_eq!(places(BROAD_PERMISSION.code, text), ["'*'", "'**'"]);
+                    filesystem: ['./out/**', './*.csv', '~/**']\n  env: [HOME]\n---\n# x\n";
+        assert_eq!(places(BROAD_PERMISSION.code, text), ["'*'", "'~/**'"]);
         assert_eq!(places(UNENFORCEABLE_PERMISSION.code, text), ["'./*.csv'"]);
     }
 

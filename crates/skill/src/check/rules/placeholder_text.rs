@@ -191,12 +191,13 @@ fn is_vague(description: &str) -> bool {
 }
 
 rule! {
-    /// The file is plain text, not a skill.
+    /// The file is plain text: it has no frontmatter and no heading.
     ///
     /// ## Why
     ///
-    /// It has no frontmatter, so no agent lists it, and no heading, so it is not read as a page of
-    /// instructions either.
+    /// It is read as prose, as skillrt defines it: `savoir run`, `install` and `publish` accept it.
+    /// Most agents list only files with frontmatter, and a note that is not meant for agents looks
+    /// the same.
     ///
     /// ## Bad
     ///
@@ -215,7 +216,7 @@ rule! {
     ///
     /// Add what is missing to `list.md`.
     /// ````
-    NOT_A_SKILL = "not-a-skill", Error, run not_a_skill
+    NOT_A_SKILL = "not-a-skill", Warning, run not_a_skill
 }
 
 fn not_a_skill(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
@@ -226,10 +227,10 @@ fn not_a_skill(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         return;
     }
     if document.outline().headings.is_empty() {
-        let message = "this is plain text: it has no frontmatter and no heading";
+        let message = "this is plain text without frontmatter and heading, and is read as prose";
         found.push(
-            Diagnostic::error(NOT_A_SKILL.code, document.head_span(), message)
-                .help("start the file with `---`, `name`, `description` and `---`; `savoir new NAME` creates such a file"),
+            Diagnostic::warning(NOT_A_SKILL.code, document.head_span(), message)
+                .help("for agents that list only files with frontmatter, start the file with `---`, `name`, `description` and `---`; if it is meant to have none, name the dialect: `--dialect prose`"),
         );
     } else {
         let message = "there is no frontmatter, so most agents do not list this skill";

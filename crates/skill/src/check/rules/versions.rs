@@ -157,12 +157,13 @@ rule! {
 }
 
 rule! {
-    /// The skill names a runtime that the skillrt specification does not have.
+    /// The skill names a runtime that Savoir cannot run.
     ///
     /// ## Why
     ///
-    /// The skill can be read and shown, but `savoir run` refuses it, because it does not know how
-    /// the runtime works. The specification has `markdown-skill`, `anthropic-skill` and `mcp-tool`.
+    /// The skill can be read and shown, but `savoir run` refuses it. The specification of skillrt
+    /// has `markdown-skill`, `anthropic-skill` and `mcp-tool`. Of these, Savoir does not run
+    /// `mcp-tool`, because it calls no MCP servers.
     ///
     /// ## Bad
     ///

@@ -7,10 +7,13 @@ use super::RUNTIME_LEVEL;
 use crate::{skill::Skill, version::parse_version};
 
 /// Runtime families of the specification; the first is the one that is meant when none is named.
-pub(super) const RUNTIME_TYPES: [&str; 3] = ["markdown-skill", "anthropic-skill", "mcp-tool"];
+pub(super) const RUNTIME_TYPES: [&str; 3] = [RUNNABLE[0], RUNNABLE[1], MCP_TOOL];
+
+/// The families whose skills can be run.
+pub(super) const RUNNABLE: [&str; 2] = ["markdown-skill", ANTHROPIC_SKILL];
 
 /// The family of skills that stand for one tool of an MCP server.
-const MCP_TOOL: &str = "mcp-tool";
+pub(super) const MCP_TOOL: &str = "mcp-tool";
 
 /// The family of skills that follow the conventions of Anthropic's Agent SDK.
 const ANTHROPIC_SKILL: &str = "anthropic-skill";
@@ -25,7 +28,7 @@ pub(crate) fn is_anthropic_skill(skill: &Skill) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SkillrtRunError {
     /// It is for another family of runtimes.
-    #[error("it is for the unknown runtime `{0}`; expected one of {known}", known = RUNTIME_TYPES.join(", "))]
+    #[error("it is for the unknown runtime `{0}`; expected {known}", known = RUNNABLE.join(" or "))]
     UnknownRuntime(String),
     /// It is a name for one MCP tool, which only a client of that server can call.
     #[error("it stands for a tool of an MCP server, and Savoir calls no MCP servers")]
@@ -77,4 +80,36 @@ pub fn check_tools(skill: &Skill, is_there: impl Fn(&str) -> bool) -> Result<(),
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(SkillrtRunError::MissingTools(missing)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Dialect, Source, read_as};
+
+    /// The codes of the findings of a skillrt skill with this name and these fields.
+    fn codes(name: &str, fields: &str) -> Vec<(&'static str, bool)> {
+        let text = format!("---\nname: {name}\nversion: 1.0.0\ndescription: d\n{fields}---\nDo it.\n");
+        let reading = read_as(Source::new(text), Dialect::SKILLRT, None);
+        reading.diagnostics.iter().map(|found| (found.code, found.is_error())).collect()
+    }
+
+    #[test]
+    fn runtimes_that_cannot_be_run_are_reported() {
+        for (runtime, found) in [
+            ("markdown-skill", &[][..]),
+            ("anthropic-skill", &[]),
+            ("mcp-tool", &[("unknown-runtime", false)]),
+            ("foo", &[("unknown-runtime", false)]),
+        ] {
+            assert_eq!(codes("a", &format!("runtime: {{type: {runtime}}}\n")), found, "{runtime}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_folder_names_are_errors() {
+        for name in ["a/b", "\"a\\\\b\"", ".hid", "../evil", "\"..\""] {
+            assert_eq!(codes(name, ""), [("invalid-name", true)], "{name}");
+        }
+        assert_eq!(codes("PR_Review", ""), [("name-not-kebab-case", false)]);
+    }
 }

@@ -1,8 +1,11 @@
 //! Tests conversions between pairs of dialects.
 
-use savoir_skill::Dialect;
+use savoir_skill::{
+    Dialect,
+    convert::{ConvertError, convert},
+};
 
-use super::{CLAUDE, CLAW, COMMANDS, FLOW, GAIA, PROSE, convert_text, report_text, text};
+use super::{CLAUDE, CLAW, COMMANDS, FLOW, GAIA, PROSE, convert_text, reading, report_text, text};
 
 #[test]
 fn agent_flow_to_claude_code() {
@@ -271,31 +274,15 @@ fn claude_code_to_agent_flow_and_gibberish() {
     ---
     Deploy to {{target}}. It costs $5.
     "###);
-    insta::assert_snapshot!(text(CLAUDE, Dialect::CLAUDE_CODE, Dialect::GIBBERISH), @r###"
-    ---
-    # How it is started
-    name: deploy
-    version: 0.0.0
-    description: Deploys. Use when asked to deploy.
-    author: ada
-    metadata:
-      savoir-from: claude-code
-      savoir-keep: |
-        arguments: [target]
-        disable-model-invocation: true
-        effort: high
+}
 
-        allowed-tools:
-          - Bash(git push:*)
-          - Read
-        metadata:
-          author: ada
-          # the last release
-          version: "1.10"
-      savoir-order: name,description,arguments,disable-model-invocation,effort,allowed-tools,metadata
-    ---
-    Deploy to $target. It costs $5.
-    "###);
+#[test]
+fn skill_without_tools_does_not_become_one_of_gibberish() {
+    for (source, from) in [(CLAUDE, Dialect::CLAUDE_CODE), (FLOW, Dialect::AGENT_FLOW)] {
+        let error = convert(&reading(source, from), None, Dialect::GIBBERISH).unwrap_err();
+        assert_eq!(error, ConvertError::NoTools { target: Dialect::GIBBERISH });
+        assert!(error.help().is_some());
+    }
 }
 
 #[test]

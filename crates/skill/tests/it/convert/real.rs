@@ -25,6 +25,7 @@ fn problems(reading: &Reading) -> Vec<String> {
         let there = match convert(reading, None, target) {
             Ok(there) => there,
             Err(ConvertError::Unreadable { .. }) => return Vec::new(),
+            Err(ConvertError::NoTools { .. }) if reading.skill.tools.is_empty() => continue,
             Err(error) => {
                 say(error.to_string());
                 continue;
