@@ -246,7 +246,7 @@ async fn archive_unused_skills(app: App, stopping: CancellationToken) {
             every.tick().await;
             match skill_writer.archive_unused_skills(Timestamp::now()).await {
                 Ok(0) => {}
-                Ok(count) => tracing::info!(count, "unused skills were archived"),
+                Ok(count) => tracing::info!(count, "unused skills became stale or were archived"),
                 Err(error) => tracing::warn!(%error, "unused skills could not be archived"),
             }
         }

@@ -148,6 +148,19 @@ async fn project_all(
 
 fn report_broken(projected: &mut ProjectionReport, place: &Path, why: &dyn std::fmt::Display) {
     tracing::warn!(place = %place.display(), %why, "an integration is left out");
+    add_broken(projected, place, why);
+}
+
+fn report_broken_skill(
+    projected: &mut ProjectionReport,
+    place: &Path,
+    why: &dyn std::fmt::Display,
+) {
+    tracing::warn!(place = %place.display(), %why, "a skill of an integration is left out");
+    add_broken(projected, place, why);
+}
+
+fn add_broken(projected: &mut ProjectionReport, place: &Path, why: &dyn std::fmt::Display) {
     projected.broken.push(format!("{}: {why}", place.display()));
 }
 
@@ -239,7 +252,7 @@ impl Integration {
         };
         sight.known.insert(self.domain.clone());
         for link in links {
-            report_broken(projected, &link, &SYMLINK_ERROR);
+            report_broken_skill(projected, &link, &SYMLINK_ERROR);
             sight.seen.insert(format!("{}:{}", self.domain, file_name(&link)));
         }
         for skill in skills {
@@ -255,7 +268,7 @@ impl Integration {
                 Ok(package) => {
                     self.store_skill(skill_writer, package, id, &skill, projected).await?;
                 }
-                Err(why) => report_broken(projected, &skill, &why),
+                Err(why) => report_broken_skill(projected, &skill, &why),
             }
         }
         Ok(())
@@ -271,7 +284,7 @@ impl Integration {
     ) -> Result<(), StoreError> {
         let Package { name, text, resources, notes } = package;
         for note in notes {
-            tracing::warn!(skill = name, note, "a skill of an integration was repaired");
+            tracing::warn!(skill = name, note, "a skill of an integration has errors");
         }
         let fresh = SkillFacts {
             enabled: !self.was_disabled(skill_writer, &name, &id).await?,
@@ -289,7 +302,7 @@ impl Integration {
                 projected.left.push(name);
             }
             Err(StoreSkillError::Store(error)) => return Err(error),
-            Err(error) => report_broken(projected, place, &error),
+            Err(error) => report_broken_skill(projected, place, &error),
         }
         Ok(())
     }

@@ -6,9 +6,13 @@ use savoir_package::{
     archive::{self, ArchiveError},
 };
 use savoir_skill::{
-    Document, Position, Source, State,
-    dialect::personal_agent::{
-        add_description, derive_handle, has_description, prepare_export, prepare_import,
+    Diagnostic, Dialect, Document, Position, Safety, Source,
+    dialect::{
+        agent_flow::yaml_slips,
+        personal_agent::{
+            add_description, derive_handle, has_description, prepare_export, prepare_import,
+            repair_fences,
+        },
     },
     folder::is_skill_file,
     limits::MAX_FILE_BYTES,
@@ -23,6 +27,8 @@ const RESOURCE_FOLDERS: [&str; 3] = ["references/", "scripts/", "assets/"];
 const TOOLS_FILE: &str = "tools.py";
 /// Maximum bytes of a file that is stored.
 const MAX_RESOURCE_BYTES: usize = 256 * 1024;
+/// Maximum number of errors in a note.
+const MAX_SHOWN_SLIPS: usize = 3;
 /// Maximum bytes of a SKILL.md: leaves room for the owner.
 const MAX_TEXT_BYTES: usize = MAX_FILE_BYTES - 1024;
 
@@ -55,9 +61,12 @@ pub enum PackageError {
     /// The files cannot be those of a skill.
     #[error("{0}")]
     Tree(#[from] TreeError),
-    /// There is no SKILL.md, or more than one.
+    /// The archive has no SKILL.md, or more than one.
     #[error("{0}; pack one folder with a SKILL.md in it")]
     Layout(&'static str),
+    /// The folder has no SKILL.md.
+    #[error("it has no SKILL.md; add one, or move the folder elsewhere")]
+    NoManifest,
     /// SKILL.md is not a text.
     #[error("SKILL.md cannot be read: {0}")]
     Text(String),
@@ -66,6 +75,9 @@ pub enum PackageError {
         "SKILL.md:{line}:{column}: there is a NUL byte here; delete it, or look at it with savoir check"
     )]
     Nul { line: usize, column: usize },
+    /// The frontmatter has an error that agents do not repair when they read it.
+    #[error("Invalid YAML frontmatter: SKILL.md:{line}:{column}: {message}; {repair}")]
+    Frontmatter { line: usize, column: usize, message: String, repair: &'static str },
     /// SKILL.md is too large.
     #[error("SKILL.md has {0} bytes, the maximum is {MAX_TEXT_BYTES}; move parts into references")]
     TooLarge(usize),
@@ -95,7 +107,8 @@ impl PackageError {
         match self {
             Self::Archive(error) => error.code(),
             Self::Tree(error) => error.code(),
-            Self::Layout(_) => "layout",
+            Self::Layout(_) | Self::NoManifest => "layout",
+            Self::Frontmatter { .. } => "invalid-frontmatter",
             Self::Text(_) => "skill-not-text",
             Self::TooLarge(_) => "file-too-large",
             Self::Nul { .. } => "nul-byte",
@@ -133,7 +146,7 @@ pub fn from_tree(
 ) -> Result<Package, PackageError> {
     let manifest = tree.files().find(|(path, _)| is_skill_file(path));
     let Some((_, manifest)) = manifest else {
-        return Err(PackageError::Layout("it has no SKILL.md"));
+        return Err(PackageError::NoManifest);
     };
     let is_below_tools =
         |path: &str| path.strip_prefix(TOOLS_FILE).is_some_and(|rest| rest.starts_with('/'));
@@ -187,17 +200,89 @@ fn package(
     if stripped.len() < text.len() {
         notes.push("blank lines before the frontmatter were removed".to_owned());
     }
-    let text = stripped;
+    let fenced = repair_fences(stripped);
+    if let Some((_, repairs)) = &fenced {
+        let repairs = repairs.join("; ");
+        notes
+            .push(format!("the frontmatter was repaired as savoir check --fix does it: {repairs}"));
+    }
+    let text = fenced.as_ref().map_or(stripped, |(text, _)| text.as_str());
+    notes.extend(read_frontmatter(text)?);
     let name = derive_handle(text, folder, stem).ok_or(PackageError::NoName)?;
     let mut text = prepare_import(text, &name);
-    if !has_description(&text) && is_readable(&text) {
+    if !has_description(&text) {
+        let is_replaced = has_value(&text, "description");
         text = add_description(&text).ok_or(PackageError::NoDescription)?;
-        notes.push(
+        notes.push(if is_replaced {
+            "the `description` of SKILL.md is not a text; the first paragraph of the instructions \
+             replaces it"
+                .to_owned()
+        } else {
             "SKILL.md has no `description`; the first paragraph of its text was added as one"
-                .to_owned(),
-        );
+                .to_owned()
+        });
+    }
+    if let Some(note) = describe_metadata(&text) {
+        notes.push(note);
     }
     Ok(Package { name, text, resources, notes })
+}
+
+/// Checks the YAML of a file. Returns a note if it has errors that agents repair when they read it,
+/// or if the file has an opening fence but no frontmatter.
+fn read_frontmatter(text: &str) -> Result<Option<String>, PackageError> {
+    let source = Source::new(text.to_owned());
+    let slips = yaml_slips(text).map_err(|problem| {
+        let Position { line, column } = source.position(problem.span.start);
+        let repair = match problem.fix.as_ref().map(|fix| fix.safety) {
+            Some(Safety::Safe) => "repair it with: savoir check --fix",
+            Some(Safety::Unsafe) => {
+                "repair it, or see what savoir check --fix --unsafe would change"
+            }
+            None => "repair it; savoir check shows the place",
+        };
+        PackageError::Frontmatter { line, column, message: problem.message, repair }
+    })?;
+    let shown: Vec<String> = slips
+        .iter()
+        .take(MAX_SHOWN_SLIPS)
+        .map(|Diagnostic { span, message, .. }| {
+            format!("SKILL.md:{}: {message}", source.position(span.start).line)
+        })
+        .collect();
+    if !shown.is_empty() {
+        return Ok(Some(format!(
+            "{}; agents read the file as if this were repaired, and so does this server; the file is \
+             stored unchanged: to repair it, run savoir check --fix",
+            shown.join("; ")
+        )));
+    }
+    let document = Document::parse_with(source, Dialect::PERSONAL_AGENT.fences());
+    let is_unclosed = document.layout().block.is_some_and(|block| block.close.is_none());
+    Ok(is_unclosed.then(|| {
+        "the frontmatter of SKILL.md is never closed, so the whole file counts as instructions; if it \
+         has fields, add a line `---` after the last one"
+            .to_owned()
+    }))
+}
+
+/// Whether a field has a value, of any type.
+fn has_value(text: &str, field: &str) -> bool {
+    let document = Document::parse(Source::new(text.to_owned()));
+    let yaml = Dialect::PERSONAL_AGENT.yaml();
+    document.field(field).is_some_and(|node| !node.is_null(yaml) && node.text() != Some(""))
+}
+
+/// Explains what an export does with a `metadata` that is not a map.
+fn describe_metadata(text: &str) -> Option<String> {
+    let document = Document::parse(Source::new(text.to_owned()));
+    let metadata = document.field("metadata")?;
+    let is_map = metadata.entries().is_some() || metadata.is_null(Dialect::PERSONAL_AGENT.yaml());
+    (!is_map).then(|| {
+        "`metadata` is not a map of fields, which other programs may refuse; an export writes its \
+         value as the field `metadata` of a map"
+            .to_owned()
+    })
 }
 
 /// Removes blank lines before the frontmatter. Other programs do not recognize a frontmatter after
@@ -216,12 +301,6 @@ fn without_leading_blank_lines(text: &str) -> &str {
 /// Whether a file can be shown to a model. A file with a NUL byte is binary, even if it is UTF-8.
 pub(crate) fn is_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
-}
-
-/// Whether the frontmatter can be read. Errors in it have messages of their own.
-fn is_readable(text: &str) -> bool {
-    let document = Document::parse(Source::new(text.to_owned()));
-    document.state() == State::Clean
 }
 
 /// The only skill of an archive, at its root or one folder down, with the name of that folder.
@@ -340,6 +419,50 @@ mod tests {
         }
         let plain = from_bytes(Some("tea.md"), b"\n\nBoil water.\n").unwrap();
         assert!(plain.notes.is_empty() && plain.text.contains("Boil water."), "{plain:?}");
+    }
+
+    #[test]
+    fn errors_that_agents_repair_are_stored_and_reported() {
+        for (fields, message) in [
+            ("description: Reviews code: style and bugs", "SKILL.md:3:"),
+            ("description: @team reviews", "SKILL.md:3:"),
+            ("description: \"Reviews\" code", "SKILL.md:3:"),
+            ("description: d\nallowed-tools: - Read", "SKILL.md:4:"),
+        ] {
+            let text = format!("---\nname: col\n{fields}\n---\nB\n");
+            let package = from_bytes(None, text.as_bytes()).unwrap();
+            assert_eq!(package.text, text);
+            let notes = package.notes.join("\n");
+            assert!(notes.starts_with(message) && notes.contains("savoir check --fix"), "{notes}");
+        }
+        for (text, message) in [
+            ("---\nname: [x\ndescription: d\n---\nB\n", "SKILL.md:2:"),
+            ("---\nname: x\nwhen-to-use: a: b\ndescription: d\n---\nB\n", "SKILL.md:3:"),
+            ("---\nname: x\n\t- {: [\n---\nB\n", "SKILL.md:"),
+        ] {
+            let error = from_bytes(None, text.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), "invalid-frontmatter", "{error}");
+            let shown = error.to_string();
+            assert!(shown.contains(message) && shown.contains("savoir check"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn missing_fences_are_added_and_reported() {
+        let package = from_bytes(None, b"---\nname: a\ndescription: d\n\nB\n").unwrap();
+        assert_eq!(package.text, "---\nname: a\ndescription: d\n---\n\nB\n");
+        assert!(package.notes[0].contains("is never closed"), "{:?}", package.notes);
+        let prose = from_bytes(Some("tea.md"), b"---\nBoil water.\n").unwrap();
+        assert!(prose.notes[0].contains("is never closed"), "{:?}", prose.notes);
+    }
+
+    #[test]
+    fn fields_of_other_types_are_reported() {
+        let text = b"---\nname: a\ndescription: [a, b]\nmetadata: just text\n---\nBoil.\n";
+        let Package { text, notes, .. } = from_bytes(None, text).unwrap();
+        assert!(text.contains("description: Boil.\nmetadata: just text\n"), "{text}");
+        assert!(notes[0].starts_with("the `description` of SKILL.md is not a text"), "{notes:?}");
+        assert!(notes[1].starts_with("`metadata` is not a map"), "{notes:?}");
     }
 
     #[test]
