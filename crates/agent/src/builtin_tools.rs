@@ -35,6 +35,34 @@ const SUB_AGENT_NOTE: &str = "This skill is meant for a sub-agent: if you can st
 /// The note for a skill whose allow-list refuses no available tool.
 const NOT_ENFORCED_NOTE: &str = "Nothing that can be called here is refused because of it.";
 
+/// Who carries out a forked skill if no sub-agent is started for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InlineForks {
+    /// An agent that is connected with MCP.
+    ByClient,
+    /// The model of a chat.
+    InChat,
+    /// The sub-agent of another forked skill.
+    InFork,
+}
+
+impl InlineForks {
+    /// What to do about tools that the allow-list of the active skill refuses.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::ByClient => {
+                "To use them, load a skill that allows them with use_skill, or run this skill in \
+                 `savoir chat`, which starts a sub-agent."
+            }
+            Self::InChat => "To use them, load a skill that allows them with use_skill.",
+            Self::InFork => {
+                "Do without them: no skill allows more here than the one for which this sub-agent \
+                 was started."
+            }
+        }
+    }
+}
+
 /// The answer of `use_skill`, in the format of the Personal Agent dialect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SkillInstructions {
@@ -96,7 +124,7 @@ pub struct BuiltinTools {
     /// Offers the tools of loaded skills.
     tools: Option<Arc<SkillTools>>,
     /// Whether the calling agent itself runs skills with `context: fork`.
-    leaves_forks: bool,
+    inline_forks: Option<InlineForks>,
     /// The index of the skills of the last search.
     index: Mutex<Option<Arc<SearchIndex>>>,
 }
@@ -104,14 +132,20 @@ pub struct BuiltinTools {
 impl BuiltinTools {
     /// Creates the tools for a library.
     pub fn new(library: Arc<dyn Library>, allowed_tools: Option<Arc<AllowedTools>>) -> Self {
-        Self { library, allowed_tools, tools: None, leaves_forks: false, index: Mutex::default() }
+        Self { library, allowed_tools, tools: None, inline_forks: None, index: Mutex::default() }
     }
 
     /// Leaves skills with `context: fork` to the calling agent: they restrict no tools here, and the
     /// answer says that the skill is meant for a separate agent.
     #[must_use]
     pub fn with_forks_left_to_client(self) -> Self {
-        Self { leaves_forks: true, ..self }
+        self.with_inline_forks(InlineForks::ByClient)
+    }
+
+    /// Returns the instructions of forked skills instead of starting a sub-agent.
+    #[must_use]
+    pub fn with_inline_forks(self, inline_forks: InlineForks) -> Self {
+        Self { inline_forks: Some(inline_forks), ..self }
     }
 
     /// Adds a tool set that offers the tools of each loaded skill.
@@ -131,7 +165,7 @@ impl BuiltinTools {
     }
 
     fn leaves_fork_to_client(&self, skill: &Skill) -> bool {
-        self.leaves_forks && skill.policy.context_fork
+        self.inline_forks.is_some() && skill.policy.context_fork
     }
 
     /// Returns the notes that the model reads before the instructions of a skill.
@@ -152,7 +186,7 @@ impl BuiltinTools {
     /// A note for other agents about an allow-list that names no known tool. A chat has a note of
     /// its own, because it knows all tools.
     fn unknown_tools_note(&self, skill: &Skill) -> Option<String> {
-        let grants = skill.policy.allowed_tools.as_deref().filter(|_| self.leaves_forks)?;
+        let grants = skill.policy.allowed_tools.as_deref().filter(|_| self.inline_forks.is_some())?;
         let is_own = |grant: &ToolGrant| skill.tools.iter().any(|tool| tool.name == grant.name);
         if grants.is_empty() || grants.iter().any(|grant| grant.may_exist() || is_own(grant)) {
             return None;
@@ -175,9 +209,8 @@ impl BuiltinTools {
             names => format!("you cannot use the tools {} of this skill", names.join(", ")),
         };
         Some(format!(
-            "The allow-list of the skill `{followed}` is still enforced here: {refused}. To use them, \
-             load a skill that allows them with use_skill, or run this skill in `savoir chat`, which \
-             starts a sub-agent."
+            "The allow-list of the skill `{followed}` is still enforced here: {refused}. {}",
+            self.inline_forks.map_or("", InlineForks::hint)
         ))
     }
 

@@ -31,6 +31,8 @@ pub struct Candidate {
     pub pinned: bool,
     /// The time of the last use, in any unit that grows.
     pub last_used: Option<i64>,
+    /// The estimated number of tokens of the line, if it is known.
+    pub(crate) tokens: Option<usize>,
 }
 
 impl Candidate {
@@ -39,7 +41,23 @@ impl Candidate {
         let line = preamble_line(&skill.name, &skill.description, skill.when_to_use.as_deref());
         // Escapes invisible characters, so that the user can see what a model reads.
         let line = harmless(&line).into_owned();
-        Self { name: skill.name.clone(), line, pinned: false, last_used: None }
+        let tokens = Some(estimate_tokens(&line));
+        Self { name: skill.name.clone(), line, pinned: false, last_used: None, tokens }
+    }
+
+    /// Creates a candidate from the line of an earlier run.
+    pub(crate) fn cached(name: String, line: String, tokens: usize) -> Self {
+        Self { name, line, tokens: Some(tokens), ..Self::default() }
+    }
+
+    /// The estimated number of tokens of the line.
+    pub(crate) fn tokens(&self) -> usize {
+        self.tokens.unwrap_or_else(|| estimate_tokens(&self.line))
+    }
+
+    /// Whether the line does not say what the skill does.
+    pub fn has_no_description(&self) -> bool {
+        self.line.trim_end().strip_suffix(':').is_some_and(|line| line.ends_with(&self.name))
     }
 
     /// The minimum number of tokens that the line needs to be shown.
@@ -89,14 +107,13 @@ impl Preamble {
             let rank = |skill: &Candidate| (Reverse(skill.pinned), Reverse(skill.last_used));
             rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name))
         });
-        let whole: Vec<usize> = skills.iter().map(|skill| estimate_tokens(&skill.line)).collect();
+        let whole: Vec<usize> = skills.iter().map(Candidate::tokens).collect();
         let budget_or_all = budget.unwrap_or(usize::MAX);
-        if whole.iter().sum::<usize>() <= budget_or_all {
-            return Self::of(
-                skills.into_iter().map(PreambleLine::whole).collect(),
-                Vec::new(),
-                budget,
-            );
+        // The estimate of lines together is the sum of theirs.
+        let tokens = whole.iter().sum::<usize>();
+        if tokens <= budget_or_all {
+            let shown = skills.into_iter().map(PreambleLine::whole).collect();
+            return Self { shown, tokens, budget, ..Self::default() };
         }
         let least: Vec<usize> =
             skills.iter().zip(&whole).map(|(skill, whole)| skill.least(*whole)).collect();
@@ -205,6 +222,18 @@ mod tests {
         assert_eq!(preamble.text(), "- a: word word word\n- b: word word word\n");
         assert!(preamble.left_out.is_empty() && preamble.shown.iter().all(|one| !one.truncated));
         assert_eq!(Preamble::new(Vec::new(), Some(0)).text(), "");
+    }
+
+    #[test]
+    fn tokens_of_all_lines_are_those_of_the_text() {
+        let preamble = Preamble::new(vec![candidate("b-2", 30), candidate("a", 3)], None);
+        assert_eq!(preamble.tokens, estimate_tokens(&preamble.text()));
+    }
+
+    #[test]
+    fn candidates_without_a_description_are_recognized() {
+        assert!(candidate("a", 0).has_no_description());
+        assert!(!candidate("a", 1).has_no_description());
     }
 
     #[test]

@@ -230,10 +230,11 @@ impl HostTools {
                 Err(("declined", message.to_owned()))
             }
             Consent::Nobody => {
-                let why = doubt.map(|doubt| format!("{doubt}; ")).unwrap_or_default();
+                // A doubt says that a person must agree.
+                let why = doubt.unwrap_or_else(|| "a person must agree to this".to_owned());
                 let message = format!(
-                    "{why}a person must agree to this, and nobody can be asked here; do without \
-                     it, and tell what you would have done"
+                    "{why}; nobody can be asked here, so otherwise do without it, and tell what you \
+                     would have done"
                 );
                 Err(("approval-needed", message))
             }
@@ -268,6 +269,10 @@ impl HostTools {
         Ok(ToolAnswer { failure, ..ToolAnswer::text(text) })
     }
 }
+
+/// The names of the tools for the workspace and the web.
+pub const HOST_TOOL_NAMES: [&str; 6] =
+    ["read_file", "list_dir", "write_file", "edit_file", "run_command", "web_fetch"];
 
 fn text<'a>(given: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolFailure> {
     let found = given.get(name).and_then(Value::as_str);

@@ -13,7 +13,7 @@ use thiserror::Error;
 pub use self::{
     folders::Folders,
     prepare::{PreparedSkill, apply_access_fields, prepare_skill},
-    summary_cache::SummaryCache,
+    summary_cache::{SkillFileState, SummaryCache},
 };
 use crate::disclosure::{Candidate, UnusableSkill};
 use savoir_lint::words::nearest;
@@ -83,10 +83,7 @@ impl CalledBy {
             ),
         };
         if may == Some(false) {
-            return Err(LibraryError::Broken {
-                name: skill.name.clone(),
-                reason: reason.to_owned(),
-            });
+            return Err(LibraryError::NotCallable { name: skill.name.clone(), reason });
         }
         Ok(())
     }
@@ -117,6 +114,9 @@ pub enum LibraryError {
     /// The skill exists but cannot be read.
     #[error("the skill `{name}` cannot be used: {reason}")]
     Broken { name: String, reason: String },
+    /// The caller may not call the skill.
+    #[error("the skill `{name}` cannot be used: {reason}")]
+    NotCallable { name: String, reason: &'static str },
     /// The path leads out of the skill.
     #[error(
         "`{}` is not a path inside the skill; use one of its resources as it is written",
@@ -132,8 +132,8 @@ pub enum LibraryError {
     /// The file is too large.
     #[error("`{path}` has {size} bytes, at most {MAX_SERVED_FILE_BYTES} can be read")]
     TooLarge { path: String, size: u64 },
-    /// The file is not UTF-8 text.
-    #[error("`{path}` is not UTF-8 text")]
+    /// The file is not UTF-8 text, or has a NUL byte.
+    #[error("`{path}` is not text: it has a NUL byte, or bytes that are not UTF-8")]
     NoText { path: String },
     /// A draft has errors, so it is not stored.
     #[error("the skill is not kept: {reason}")]
@@ -155,6 +155,7 @@ impl LibraryError {
         match self {
             Self::Unknown { .. } => "unknown-skill",
             Self::Broken { .. } => "broken-skill",
+            Self::NotCallable { .. } => "not-callable",
             Self::Outside { .. } => "path-outside-skill",
             Self::NoFile { .. } | Self::Link { .. } => "no-such-file",
             Self::TooLarge { .. } => "file-too-large",

@@ -30,7 +30,7 @@ pub use self::{
 use self::{limits::TurnMeter, offer::ToolOffer};
 use super::{
     allowed_tools::{AllowListSnapshot, AllowedTools},
-    builtin_tools::BuiltinTools,
+    builtin_tools::{BuiltinTools, InlineForks},
     library::Library,
     skill_tools::SkillTools,
     toolset::Toolset,
@@ -171,7 +171,10 @@ impl<'a> TurnRun<'a> {
                 agent,
                 &allowed_tools,
                 agent.skill_tools.as_ref(),
-                agent.forks,
+                match agent.forks {
+                    Forks::SeparateAgent => None,
+                    Forks::Inline => Some(InlineForks::InChat),
+                },
             ),
             allowed_tools,
             ceilings: Vec::new(),
@@ -229,13 +232,13 @@ fn builtin_tools(
     agent: &Agent,
     allowed_tools: &Arc<AllowedTools>,
     tools: Option<&Arc<SkillTools>>,
-    forks: Forks,
+    inline_forks: Option<InlineForks>,
 ) -> Arc<BuiltinTools> {
     let builtin_tools =
         BuiltinTools::new(Arc::clone(&agent.library), Some(Arc::clone(allowed_tools)));
-    let builtin_tools = match forks {
-        Forks::SeparateAgent => builtin_tools,
-        Forks::Inline => builtin_tools.with_forks_left_to_client(),
+    let builtin_tools = match inline_forks {
+        Some(inline_forks) => builtin_tools.with_inline_forks(inline_forks),
+        None => builtin_tools,
     };
     Arc::new(match tools {
         Some(tools) => builtin_tools.with_skill_tools(Arc::clone(tools)),

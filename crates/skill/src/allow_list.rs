@@ -54,7 +54,7 @@ pub struct AllowList {
 pub enum NotAllowed {
     /// The allow list does not contain the tool.
     #[error(
-        "the tool `{tool}` is not among those that this skill allows ({list}); use one of these, or load another skill with use_skill"
+        "the tool `{tool}` is not among those that this skill allows ({list}); use one of those, if it exists here, or load another skill with use_skill"
     )]
     Tool {
         /// The name of the tool.

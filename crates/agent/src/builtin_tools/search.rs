@@ -1,10 +1,8 @@
 //! Searches the available skills by keywords.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{cmp::Ordering, sync::Arc};
+
+use memchr::{memchr_iter, memmem};
 
 use crate::disclosure::{Candidate, UnusableSkill};
 
@@ -18,27 +16,19 @@ const PREFIX_SCORE: usize = 1;
 const MAX_QUERY_BYTES: usize = 2_000;
 const MAX_WORDS: usize = 64;
 
-/// The words of skills, with the positions of the skills that have them. A search looks only at
-/// skills that have a word of the query, so that it stays fast with many skills.
+/// The texts of all skills for searching. Finding a word in one long text takes less time than
+/// splitting all texts into words, even once: an agent often searches only once.
 #[derive(Debug)]
 pub(super) struct SearchIndex {
     skills: Arc<[Candidate]>,
-    names: HashMap<String, Vec<usize>>,
-    lines: BTreeMap<String, Vec<usize>>,
+    names: LowercaseLines,
+    lines: LowercaseLines,
 }
 
 impl SearchIndex {
     pub(super) fn new(skills: Arc<[Candidate]>) -> Self {
-        let mut names: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut lines: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (position, skill) in skills.iter().enumerate() {
-            for word in words(&skill.name) {
-                names.entry(word).or_default().push(position);
-            }
-            for word in words(&skill.line) {
-                lines.entry(word).or_default().push(position);
-            }
-        }
+        let names = LowercaseLines::new(skills.iter().map(|skill| skill.name.as_str()));
+        let lines = LowercaseLines::new(skills.iter().map(|skill| skill.line.as_str()));
         Self { skills, names, lines }
     }
 
@@ -68,31 +58,68 @@ impl SearchIndex {
         let mut best = vec![0; self.skills.len()];
         let mut rated = Vec::new();
         for word in query_words {
-            let mut rate = |positions: &[usize], score: usize| {
-                for position in positions {
-                    if best[*position] == 0 {
-                        rated.push(*position);
-                    }
-                    best[*position] = score.max(best[*position]);
+            let mut rate = |position: usize, score: usize| {
+                let Some(best) = best.get_mut(position) else { return };
+                if *best == 0 {
+                    rated.push(position);
                 }
+                *best = score.max(*best);
             };
-            if let Some(positions) = self.names.get(word) {
-                rate(positions, NAME_SCORE);
-            }
-            if let Some(positions) = self.lines.get(word) {
-                rate(positions, LINE_SCORE);
-            }
-            if word.len() > 2 {
-                let known = self.lines.range(word.clone()..);
-                for (_, positions) in known.take_while(|(known, _)| known.starts_with(word)) {
-                    rate(positions, PREFIX_SCORE);
+            self.names.find(word, |position, is_whole| {
+                if is_whole {
+                    rate(position, NAME_SCORE);
                 }
-            }
+            });
+            self.lines.find(word, |position, is_whole| match is_whole {
+                true => rate(position, LINE_SCORE),
+                false if word.len() > 2 => rate(position, PREFIX_SCORE),
+                false => {}
+            });
             for position in rated.drain(..) {
                 scores[position] += std::mem::take(&mut best[position]);
             }
         }
         scores
+    }
+}
+
+/// Texts in small letters, one per line.
+#[derive(Debug)]
+struct LowercaseLines {
+    text: String,
+    /// The end of each line.
+    ends: Vec<usize>,
+}
+
+impl LowercaseLines {
+    fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut text = String::new();
+        for one in texts {
+            match one.contains('\n') {
+                true => text.push_str(&one.replace('\n', " ")),
+                false => text.push_str(one),
+            }
+            text.push('\n');
+        }
+        let text = text.to_lowercase();
+        let ends = memchr_iter(b'\n', text.as_bytes()).collect();
+        Self { text, ends }
+    }
+
+    /// Calls `found` for each word that begins with `word`, with the position of its line and
+    /// whether it is the whole word.
+    fn find(&self, word: &str, mut found: impl FnMut(usize, bool)) {
+        for start in memmem::find_iter(self.text.as_bytes(), word) {
+            let end = start + word.len();
+            let (Some(before), Some(after)) = (self.text.get(..start), self.text.get(end..)) else {
+                continue;
+            };
+            if before.chars().next_back().is_some_and(char::is_alphanumeric) {
+                continue;
+            }
+            let is_whole = !after.chars().next().is_some_and(char::is_alphanumeric);
+            found(self.ends.partition_point(|line_end| *line_end < start), is_whole);
+        }
     }
 }
 
@@ -152,6 +179,31 @@ mod tests {
         assert_eq!(names("forms weather"), ["weather", "pdf-tools"]);
         assert_eq!(index.search("", 1).len(), 1);
         assert_eq!(index.search("pdf", 1)[0].name, "pdf-tools");
+    }
+
+    #[test]
+    fn words_are_found_where_they_begin() {
+        let skills: Vec<Candidate> = [
+            ("a", "- a: Repdf pdf-x."),
+            ("b", "- b: PDFs and ÄRGER."),
+            ("c", "- c: Repdf only,\nwith two lines."),
+            ("d", "- d: İstanbul."),
+        ]
+        .map(|(name, line)| Candidate {
+            name: name.to_owned(),
+            line: line.to_owned(),
+            ..Candidate::default()
+        })
+        .into();
+        let index = SearchIndex::new(skills.into());
+        let names = |query| -> Vec<_> {
+            index.search(query, 10).iter().map(|skill| skill.name.as_str()).collect()
+        };
+        assert_eq!(names("pdf"), ["a", "b"]);
+        assert_eq!(names("pd"), [""; 0], "two letters are no prefix");
+        assert_eq!(names("ärger"), ["b"]);
+        assert_eq!(names("lines"), ["c"]);
+        assert_eq!(names("İstanbul"), ["d"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod files;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs, io,
     num::NonZero,
     path::{Path, PathBuf},
@@ -16,7 +16,7 @@ use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES
 
 use super::{
     CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, PreparedSkill,
-    SummaryCache, prepare_skill,
+    SkillFileState, SummaryCache, prepare_skill,
 };
 use crate::{
     disclosure::{Candidate, UnusableSkill},
@@ -34,6 +34,8 @@ pub struct Folders {
     /// The folder for drafts, which no agent reads.
     drafts: PathBuf,
     summary_cache: Option<SummaryCache>,
+    /// The states of folders that were just examined.
+    states: HashMap<PathBuf, SkillFileState>,
     found_skills: OnceLock<ScannedSkills>,
 }
 
@@ -56,7 +58,20 @@ impl Folders {
         for (name, folder) in places {
             skills.entry(name).or_insert(folder);
         }
-        Self { skills, usage, drafts, summary_cache: None, found_skills: OnceLock::new() }
+        Self {
+            skills,
+            usage,
+            drafts,
+            summary_cache: None,
+            states: HashMap::new(),
+            found_skills: OnceLock::new(),
+        }
+    }
+
+    /// Does not examine folders again whose state is known.
+    #[must_use]
+    pub fn with_states(self, states: HashMap<PathBuf, SkillFileState>) -> Self {
+        Self { states, ..self }
     }
 
     /// Reads only skills that changed since the cache was stored.
@@ -157,7 +172,10 @@ impl Folders {
             Ok(CalledBy::Model.check(&skill).is_ok().then_some(skill))
         };
         match &self.summary_cache {
-            Some(cache) => cache.get_or_read(name, folder, read),
+            Some(cache) => match self.states.get(folder) {
+                Some(state) => cache.get_or_read_at(name, folder, Some(*state), read),
+                None => cache.get_or_read(name, folder, read),
+            },
             None => Ok(read()?.map(|skill| Candidate::new(&skill))),
         }
     }
@@ -313,7 +331,7 @@ mod tests {
         assert_eq!(names, ["good"]);
         for (name, code) in [
             ("broken", "broken-skill"),
-            ("quiet", "broken-skill"),
+            ("quiet", "not-callable"),
             ("goood", "unknown-skill"),
             ("../good", "unknown-skill"),
         ] {
@@ -322,14 +340,14 @@ mod tests {
         let open_skill = library.open("good").await.unwrap();
         assert_eq!(open_skill.skill.body.trim(), "Do it.");
         assert_eq!(library.resources("good").await.unwrap(), ["references/a.md"]);
-        assert_eq!(library.resources("quiet").await.unwrap_err().code(), "broken-skill");
+        assert_eq!(library.resources("quiet").await.unwrap_err().code(), "not-callable");
     }
 
     #[tokio::test]
     async fn only_text_files_inside_the_folder_are_read() {
         let dir = stage();
         let library = library(dir.path());
-        assert_eq!(library.read("quiet", "SKILL.md").await.unwrap_err().code(), "broken-skill");
+        assert_eq!(library.read("quiet", "SKILL.md").await.unwrap_err().code(), "not-callable");
         assert_eq!(library.read("good", "references/a.md").await.unwrap(), "reference");
         for (path, code) in [
             ("big.txt", "file-too-large"),

@@ -24,12 +24,16 @@ const ACCESS_FIELDS: [&str; 5] = [
     "allowed-tools", "allowed_tools", "disallowed-tools", "disable-model-invocation",
     "user-invocable",
 ];
+/// The note for a skill that is listed with its name alone.
+const NO_DESCRIPTION_NOTE: &str = "This skill has no description, so its line in the list does not say \
+    when to use it. A user can add a `description` to its SKILL.md.";
+
 /// A skill prepared for a model.
 #[derive(Clone, Debug)]
 pub struct PreparedSkill {
     /// The skill; without its tools if it has formal errors.
     pub skill: Skill,
-    /// A note about formal errors.
+    /// A note about formal errors, or a missing description.
     pub note: Option<String>,
 }
 
@@ -41,7 +45,9 @@ pub fn prepare_skill(
 ) -> Result<PreparedSkill, String> {
     let (mut skill, note) = if reading.is_usable() {
         let whole = with_tools_of_original(reading, folder);
-        (whole.unwrap_or_else(|| reading.skill.clone()), None)
+        let skill = whole.unwrap_or_else(|| reading.skill.clone());
+        let note = skill.description.trim().is_empty().then(|| NO_DESCRIPTION_NOTE.to_owned());
+        (skill, note)
     } else {
         let note = formal_error_note(reading).ok_or_else(|| check_error(reading))?;
         (Skill { tools: Vec::new(), ..reading.skill.clone() }, Some(note))
@@ -181,6 +187,12 @@ mod tests {
             assert_eq!(prepared.skill.body, "Do it.\n", "{fields}");
         }
         assert_eq!(prepare_fields("version: 1.0.0").unwrap().note, None);
+    }
+
+    #[test]
+    fn skill_without_description_has_a_note() {
+        let prepared = prepare_text("---\nname: a\n---\nDo it.\n").unwrap();
+        assert!(prepared.note.unwrap().starts_with("This skill has no description"));
     }
 
     #[test]

@@ -4,16 +4,18 @@
 //! A skill is unchanged if its folder and its SKILL.md have the same times, sizes and inode
 //! numbers. Only skills whose summary depends on SKILL.md alone are cached.
 //!
-//! The first line of the file is its format. The others have the fields of one skill each,
-//! separated by tabs, which are parsed faster than JSON.
+//! With ten thousand skills, a run spends most of its time here. So the file is not parsed: after a
+//! line with its format, it has records of a fixed size, sorted by path, and then their texts. A
+//! skill is found by binary search.
 
 use std::{
-    collections::HashMap,
-    env,
-    fmt::Write as _,
-    fs,
+    collections::BTreeMap,
+    env, fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -22,7 +24,7 @@ use savoir_skill::Skill;
 
 use crate::disclosure::Candidate;
 
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION: u32 = 3;
 /// The resolution of file times is limited: a file that changed more recently than this could
 /// change again without getting another time.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -35,25 +37,28 @@ const FILES_NOT_IN_STATE: [&str; 2] = ["tools.py", "agents/openai.yaml"];
 #[derive(Debug)]
 pub struct SummaryCache {
     file: PathBuf,
-    state: Mutex<State>,
+    stored: StoredSummaries,
+    /// The skills that this run read, by path.
+    added: Mutex<BTreeMap<String, CachedSummary>>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    skills: HashMap<String, CachedSummary>,
-    is_changed: bool,
-}
-
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct CachedSummary {
-    file_state: FileState,
+    state: FileState,
     name: String,
     summary: String,
-    /// Whether this run looked it up.
-    is_used: bool,
+    tokens: usize,
 }
 
-/// The state of a skill's files, to detect changes: times in nanoseconds, size, and inode number.
+/// The state of a skill's files when it was examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkillFileState {
+    state: FileState,
+    /// Whether the last change is so long ago that the next one has another time.
+    is_settled: bool,
+}
+
+/// Times in nanoseconds, size, and inode number, to detect changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FileState {
     folder_modified: i64,
@@ -67,13 +72,12 @@ impl SummaryCache {
     /// Opens the cache in a home folder. A cache that is unreadable, or was written by another build,
     /// counts as empty.
     pub fn of(home: &Home) -> Result<Self, StoreError> {
-        Ok(Self::at(home.cache_folder("skills")?.join("summaries.tsv")))
+        Ok(Self::at(home.cache_folder("skills")?.join("summaries")))
     }
 
     fn at(file: PathBuf) -> Self {
-        let skills = fs::read_to_string(&file).ok().and_then(|text| parse(&text));
-        let skills = skills.unwrap_or_default();
-        Self { file, state: Mutex::new(State { skills, is_changed: false }) }
+        let stored = fs::read(&file).ok().and_then(StoredSummaries::open).unwrap_or_default();
+        Self { file, stored, added: Mutex::default() }
     }
 
     /// Returns the summary of the skill in a folder, from the cache or else from the skill that `read`
@@ -85,56 +89,73 @@ impl SummaryCache {
         read: impl FnOnce() -> Result<Option<Skill>, E>,
     ) -> Result<Option<Candidate>, E> {
         // The state is read before the files, so that a change during reading is detected.
-        let known = FileState::of(folder).zip(folder.to_str());
-        let Some((file_state, path)) = known else {
+        self.get_or_read_at(name, folder, SkillFileState::of(folder), read)
+    }
+
+    /// Like [`Self::get_or_read`], for a folder that was examined before.
+    pub fn get_or_read_at<E>(
+        &self,
+        name: &str,
+        folder: &Path,
+        found: Option<SkillFileState>,
+        read: impl FnOnce() -> Result<Option<Skill>, E>,
+    ) -> Result<Option<Candidate>, E> {
+        let Some((found, path)) = found.zip(folder.to_str()) else {
             return Ok(read()?.map(|skill| Candidate::new(&skill)));
         };
-        if let Some(line) = self.get(path, name, file_state) {
-            let name = name.to_owned();
-            return Ok(Some(Candidate { name, line, ..Candidate::default() }));
+        if let Some((summary, tokens)) = self.get(path, name, found.state) {
+            return Ok(Some(Candidate::cached(name.to_owned(), summary, tokens)));
         }
         let Some(skill) = read()? else { return Ok(None) };
         let candidate = Candidate::new(&skill);
-        if depends_on_skill_file_alone(&skill) && file_state.is_settled() {
-            self.insert(path, file_state, &candidate);
+        if depends_on_skill_file_alone(&skill) && found.is_settled {
+            self.insert(path, found.state, &candidate);
         }
         Ok(Some(candidate))
     }
 
-    fn get(&self, path: &str, name: &str, file_state: FileState) -> Option<String> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = state.skills.get_mut(path)?;
-        if known.file_state != file_state || known.name != name {
-            return None;
+    fn get(&self, path: &str, name: &str, state: FileState) -> Option<(String, usize)> {
+        if let Some(record) = self.stored.find(path)
+            && record.state == state
+            && record.name == name.as_bytes()
+            && let Ok(summary) = std::str::from_utf8(record.summary)
+        {
+            record.is_used.store(true, Ordering::Relaxed);
+            return Some((summary.to_owned(), record.tokens));
         }
-        known.is_used = true;
-        Some(known.summary.clone())
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = added.get(path).filter(|known| known.state == state && known.name == name)?;
+        Some((known.summary.clone(), known.tokens))
     }
 
-    fn insert(&self, path: &str, file_state: FileState, candidate: &Candidate) {
-        let Candidate { name, line: summary, .. } = candidate.clone();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state
-            .skills
-            .insert(path.to_owned(), CachedSummary { file_state, name, summary, is_used: true });
-        state.is_changed = true;
+    fn insert(&self, path: &str, state: FileState, candidate: &Candidate) {
+        let (name, summary) = (candidate.name.clone(), candidate.line.clone());
+        let new = CachedSummary { state, name, summary, tokens: candidate.tokens() };
+        self.added.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), new);
     }
 
     /// Stores the cache. If this fails, the next run reads the skills again.
     pub fn save(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::take(&mut state.is_changed) {
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        if added.is_empty() {
             return;
         }
-        if state.skills.len() > MAX_CACHED_SKILLS {
-            state.skills.retain(|_, skill| skill.is_used);
+        let keeps_all = self.stored.count + added.len() <= MAX_CACHED_SKILLS;
+        let stored = (0..self.stored.count).filter_map(|at| self.stored.record(at));
+        let stored = stored.filter(|one| keeps_all || one.is_used.load(Ordering::Relaxed));
+        let mut all: BTreeMap<&[u8], Record<'_>> = stored.map(|one| (one.path, one)).collect();
+        let used = AtomicBool::new(true);
+        for (path, CachedSummary { state, name, summary, tokens }) in &*added {
+            let (path, name, summary) = (path.as_bytes(), name.as_bytes(), summary.as_bytes());
+            let record =
+                Record { state: *state, path, name, summary, tokens: *tokens, is_used: &used };
+            all.insert(path, record);
         }
-        let text = serialize(&state.skills);
-        drop(state);
+        let bytes = serialize(all.values());
         let write = || -> std::io::Result<()> {
             let folder = self.file.parent().unwrap_or(Path::new("."));
             let mut file = tempfile::Builder::new().prefix(".summaries-").tempfile_in(folder)?;
-            std::io::Write::write_all(&mut file, text.as_bytes())?;
+            std::io::Write::write_all(&mut file, &bytes)?;
             file.persist(&self.file)?;
             Ok(())
         };
@@ -149,52 +170,147 @@ impl SummaryCache {
 fn format_line() -> String {
     let program = env::current_exe().and_then(fs::metadata);
     let built = program.and_then(|program| program.modified()).map_or(0, nanoseconds);
-    format!("{FORMAT_VERSION} {} {built}", env!("CARGO_PKG_VERSION"))
+    format!("{FORMAT_VERSION} {} {built}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The skills of a file; nothing if another build wrote it or it is damaged.
-fn parse(text: &str) -> Option<HashMap<String, CachedSummary>> {
-    let mut lines = text.lines();
-    if lines.next()? != format_line() {
-        return None;
-    }
-    let skill = |line: &str| {
-        let mut fields = line.split('\t');
-        let path = fields.next()?.to_owned();
-        let (name, summary) = (fields.next()?.to_owned(), fields.next()?.to_owned());
-        let file_state = FileState {
-            folder_modified: fields.next()?.parse().ok()?,
-            modified: fields.next()?.parse().ok()?,
-            changed: fields.next()?.parse().ok()?,
-            size: fields.next()?.parse().ok()?,
-            inode: fields.next()?.parse().ok()?,
-        };
-        Some((path, CachedSummary { file_state, name, summary, is_used: false }))
-    };
-    lines.map(skill).collect()
+/// The content of the file. It is only examined where it is used: a damaged record counts as absent.
+#[derive(Debug, Default)]
+struct StoredSummaries {
+    bytes: Vec<u8>,
+    /// The offset of the first record.
+    records: usize,
+    count: usize,
+    is_used: Vec<AtomicBool>,
 }
 
-/// Skills whose texts break the format are left out, and read again by the next run.
-fn serialize(skills: &HashMap<String, CachedSummary>) -> String {
-    let mut lines = format_line() + "\n";
-    for (path, CachedSummary { file_state, name, summary, .. }) in skills {
-        if [path, name, summary].iter().any(|text| text.contains(['\t', '\n', '\r'])) {
-            continue;
+/// Eight-byte numbers of a record: five of the state, the offset of the texts, the lengths of path,
+/// name and summary, and the number of tokens.
+const RECORD_NUMBERS: usize = 10;
+const RECORD_BYTES: usize = RECORD_NUMBERS * size_of::<u64>();
+
+/// A skill in the file. The texts are compared as bytes.
+#[derive(Clone, Copy)]
+struct Record<'a> {
+    state: FileState,
+    path: &'a [u8],
+    name: &'a [u8],
+    summary: &'a [u8],
+    tokens: usize,
+    /// Whether this run looked it up.
+    is_used: &'a AtomicBool,
+}
+
+impl StoredSummaries {
+    /// Returns `None` if another build wrote the file or its length is wrong.
+    fn open(bytes: Vec<u8>) -> Option<Self> {
+        let format = format_line();
+        let rest = bytes.strip_prefix(format.as_bytes())?;
+        let count = usize::try_from(u64::from_le_bytes(*rest.first_chunk()?)).ok()?;
+        let records = format.len() + size_of::<u64>();
+        let end = count.checked_mul(RECORD_BYTES)?.checked_add(records)?;
+        if end > bytes.len() {
+            return None;
         }
-        let FileState { folder_modified, modified, changed, size, inode } = file_state;
-        // Writing into a string does not fail.
-        let _ = writeln!(
-            lines,
-            "{path}\t{name}\t{summary}\t{folder_modified}\t{modified}\t{changed}\t{size}\t{inode}"
-        );
+        let is_used = std::iter::repeat_with(AtomicBool::default).take(count).collect();
+        Some(Self { bytes, records, count, is_used })
     }
-    lines
+
+    fn number(&self, record: usize, number: usize) -> Option<u64> {
+        let start = self.records + record * RECORD_BYTES + number * size_of::<u64>();
+        Some(u64::from_le_bytes(*self.bytes.get(start..)?.first_chunk()?))
+    }
+
+    fn length(&self, record: usize, number: usize) -> Option<usize> {
+        self.number(record, number).and_then(|length| usize::try_from(length).ok())
+    }
+
+    /// The path of a record, and the offset behind it.
+    fn path(&self, record: usize) -> Option<(&[u8], usize)> {
+        let start = self.length(record, 5)?;
+        let end = start.checked_add(self.length(record, 6)?)?;
+        Some((self.bytes.get(start..end)?, end))
+    }
+
+    fn record(&self, at: usize) -> Option<Record<'_>> {
+        let (path, names) = self.path(at)?;
+        let summaries = names.checked_add(self.length(at, 7)?)?;
+        let end = summaries.checked_add(self.length(at, 8)?)?;
+        Some(Record {
+            state: FileState {
+                folder_modified: self.number(at, 0)?.cast_signed(),
+                modified: self.number(at, 1)?.cast_signed(),
+                changed: self.number(at, 2)?.cast_signed(),
+                size: self.number(at, 3)?,
+                inode: self.number(at, 4)?,
+            },
+            path,
+            name: self.bytes.get(names..summaries)?,
+            summary: self.bytes.get(summaries..end)?,
+            // More tokens than bytes are damaged.
+            tokens: self.length(at, 9).filter(|tokens| *tokens <= end - summaries)?,
+            is_used: self.is_used.get(at)?,
+        })
+    }
+
+    fn find(&self, path: &str) -> Option<Record<'_>> {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.path(middle)?.0.cmp(path.as_bytes()) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return self.record(middle),
+            }
+        }
+        None
+    }
+}
+
+/// The content of the file for records that are sorted by path.
+fn serialize<'a>(records: impl ExactSizeIterator<Item = &'a Record<'a>>) -> Vec<u8> {
+    let mut head = format_line().into_bytes();
+    head.extend((records.len() as u64).to_le_bytes());
+    let mut texts = Vec::new();
+    let first_text = head.len() + records.len() * RECORD_BYTES;
+    for Record { state, path, name, summary, tokens, .. } in records {
+        let numbers: [u64; RECORD_NUMBERS] = [
+            state.folder_modified.cast_unsigned(),
+            state.modified.cast_unsigned(),
+            state.changed.cast_unsigned(),
+            state.size,
+            state.inode,
+            (first_text + texts.len()) as u64,
+            path.len() as u64,
+            name.len() as u64,
+            summary.len() as u64,
+            *tokens as u64,
+        ];
+        head.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        for text in [path, name, summary] {
+            texts.extend_from_slice(text);
+        }
+    }
+    head.append(&mut texts);
+    head
 }
 
 /// Whether the summary of a skill depends on SKILL.md alone.
 fn depends_on_skill_file_alone(skill: &Skill) -> bool {
     let is_other = |path: &String| FILES_NOT_IN_STATE.contains(&path.as_str());
     skill.tools.is_empty() && !skill.resources.iter().any(is_other)
+}
+
+impl SkillFileState {
+    /// Examines the folder of a skill; `None` if it has no SKILL.md.
+    pub fn of(folder: &Path) -> Option<Self> {
+        let state = FileState::of(folder)?;
+        Some(Self { state, is_settled: state.is_settled() })
+    }
+
+    /// Whether the files did not change in between.
+    pub fn is_same_as(self, other: Self) -> bool {
+        self.state == other.state
+    }
 }
 
 impl FileState {
@@ -276,7 +392,7 @@ mod tests {
         }
 
         fn cache(&self) -> SummaryCache {
-            SummaryCache::at(self.0.path().join("summaries.tsv"))
+            SummaryCache::at(self.0.path().join("summaries"))
         }
     }
 
@@ -321,33 +437,60 @@ mod tests {
     fn damaged_caches_are_empty() {
         let place = Place::new();
         wait_until_settled();
-        let file = place.0.path().join("summaries.tsv");
-        let damaged = [
-            "{".to_owned(),
-            format!("{}\nno tabs\n", format_line()),
-            format!("{}\n{}\tzebra\t- zebra: One.\tx\t1\t1\t1\t1\n", format_line(), file.display()),
-        ];
+        let file = place.0.path().join("summaries");
+        let whole = {
+            assert!(place.summary(&place.cache()).1);
+            let cache = place.cache();
+            assert!(place.summary(&cache).1);
+            cache.save();
+            fs::read(&file).unwrap()
+        };
+        assert!(!place.summary(&place.cache()).1);
+        let head = format_line().len() + size_of::<u64>();
+        let mut damaged = vec![b"{".to_vec(), whole[..head].to_vec(), whole[..head + 20].to_vec()];
+        // A huge number in each place.
+        for at in (head - 8..head + RECORD_BYTES).step_by(8) {
+            let mut bytes = whole.clone();
+            bytes[at..at + 8].fill(0xff);
+            damaged.push(bytes);
+        }
         for damaged in damaged {
             fs::write(&file, damaged).unwrap();
             let cache = place.cache();
-            assert!(place.summary(&cache).1);
+            assert_eq!(place.summary(&cache), ("- zebra: One.".to_owned(), true));
             cache.save();
             assert!(!place.summary(&place.cache()).1);
         }
     }
 
     #[test]
-    fn texts_that_break_the_format_are_left_out() {
-        let skill = |name: &str| CachedSummary {
-            file_state: FileState { folder_modified: -1, size: 7, ..FileState::default() },
-            name: name.to_owned(),
-            summary: format!("- {name}: Über Wörter."),
-            is_used: true,
-        };
-        let skills = ["a", "b\tc", "d\ne"].map(|name| (format!("/{name}"), skill(name))).into();
-        let read = parse(&serialize(&skills)).unwrap();
-        assert_eq!(read.keys().collect::<Vec<_>>(), ["/a"]);
-        assert_eq!(read["/a"].file_state, skill("a").file_state);
-        assert_eq!((&*read["/a"].name, &*read["/a"].summary), ("a", "- a: Über Wörter."));
+    fn stored_summaries_are_found_by_path() {
+        let used = AtomicBool::default();
+        let summaries: Vec<(String, CachedSummary)> = ["a", "b\tc", "d\ne", "ä"]
+            .map(|name| {
+                let state = FileState { folder_modified: -1, size: 7, ..FileState::default() };
+                let summary = format!("- {name}: Über Wörter.");
+                (
+                    format!("/{name}"),
+                    CachedSummary { state, name: name.to_owned(), summary, tokens: 9 },
+                )
+            })
+            .into();
+        let records = summaries.iter().map(|(path, one)| Record {
+            state: one.state,
+            path: path.as_bytes(),
+            name: one.name.as_bytes(),
+            summary: one.summary.as_bytes(),
+            tokens: one.tokens,
+            is_used: &used,
+        });
+        let records: Vec<Record<'_>> = records.collect();
+        let stored = StoredSummaries::open(serialize(records.iter())).unwrap();
+        for (path, one) in &summaries {
+            let found = stored.find(path).unwrap();
+            assert_eq!((found.state, found.tokens), (one.state, one.tokens));
+            assert_eq!((found.name, found.summary), (one.name.as_bytes(), one.summary.as_bytes()));
+        }
+        assert!(stored.find("/aa").is_none() && stored.find("").is_none());
     }
 }

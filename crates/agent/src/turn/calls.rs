@@ -153,7 +153,7 @@ impl TurnRun<'_> {
             NotAllowed::Tool { tool, list } if !self.can_be_allowed_by_other_skill(found) => {
                 format!(
                     "the tool `{tool}` is not among those that this skill allows ({list}); use one of \
-                 these, or do without it: no other skill frees it here"
+                 those, if it exists here, or do without it: no other skill frees it here"
                 )
             }
             refused => refused.to_string(),

@@ -13,13 +13,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Conversation, EventOutput, Forks, TurnEnd, TurnRun, builtin_tools,
+    Conversation, EventOutput, TurnEnd, TurnRun, builtin_tools,
     calls::{cut_text, printable_name, with_origin},
     last_text,
 };
 use crate::{
     allowed_tools::{AllowListSnapshot, AllowedTools},
-    builtin_tools::SkillInstructions,
+    builtin_tools::{InlineForks, SkillInstructions},
     library::Opened,
     toolset::ToolAnswer,
 };
@@ -69,7 +69,7 @@ impl TurnRun<'_> {
                 self.agent,
                 &allowed_tools,
                 skill_tools.as_ref(),
-                Forks::Inline,
+                Some(InlineForks::InFork),
             ),
             ceilings: snapshots.iter().cloned().chain([allowed_tools.snapshot()]).collect(),
             is_fork: true,

@@ -84,7 +84,7 @@ async fn users_see_own_and_shared_skills() {
     assert_eq!(names(&bob).await, ["bob-s", "shared"]);
     for (name, code) in [
         ("ann-s", "unknown-skill"),
-        ("quiet", "broken-skill"),
+        ("quiet", "not-callable"),
         ("../bob-s", "unknown-skill"),
         ("import", "unknown-skill"),
     ] {

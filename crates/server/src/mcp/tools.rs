@@ -198,7 +198,7 @@ impl SessionTools {
         };
         if let Some(code) = &answered.answer.failure {
             let (tool, why) = (printable(&name), approval::printable(&answered.answer.text));
-            tracing::warn!(%tool, code, %why, "a call is not answered");
+            tracing::warn!(%tool, code, %why, "a call of a tool failed");
         }
         if let Some(history) = &self.history {
             let (name, took) = (printable(&name), began.elapsed());

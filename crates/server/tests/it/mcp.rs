@@ -145,7 +145,7 @@ async fn user_only_skills_are_prompts_and_not_tools() {
     assert_eq!(found["structuredContent"]["of"], 3, "{found}");
     for name in ["deploy", "ask"] {
         let refused = call("use_skill", json!({"name": name})).await;
-        assert_eq!(refused["structuredContent"]["error"]["code"], "broken-skill", "{refused}");
+        assert_eq!(refused["structuredContent"]["error"]["code"], "not-callable", "{refused}");
     }
 }
 

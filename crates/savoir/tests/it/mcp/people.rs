@@ -46,7 +46,7 @@ fn user_only_skills_are_prompts_but_not_tools() {
     assert_eq!(found["structuredContent"]["of"], 1, "{found}");
     assert_eq!(found["structuredContent"]["skills"][0]["name"], "knows", "{found}");
     for name in ["deploy", "neither"] {
-        assert_eq!(code(&client.call("use_skill", &json!({"name": name}))), "broken-skill");
+        assert_eq!(code(&client.call("use_skill", &json!({"name": name}))), "not-callable");
         let uri = format!("skill://{name}/SKILL.md");
         let read = client.ask("resources/read", json!({"uri": uri}));
         assert_eq!(read["error"]["code"], -32002, "{read}");
