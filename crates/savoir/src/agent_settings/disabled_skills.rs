@@ -53,12 +53,18 @@ impl DisabledSkills {
     /// Whether Savoir offers a skill to models. If agents are given, one of them must see it;
     /// otherwise it must not be one that an agent brings for itself.
     pub(crate) fn offers(&self, wanted: &[&'static Agent], entry: &LedgerEntry) -> bool {
+        if self.is_disabled_in_savoir(entry.name()) {
+            return false;
+        }
+        if wanted.is_empty() {
+            return !is_built_into_agent(entry);
+        }
         let folders = [entry.path().to_owned()];
         let is_off = |agent: &Agent| self.agents(entry.name(), &folders).any(|off| off == agent);
-        let seen = entry.agents();
-        !self.is_disabled_in_savoir(entry.name())
-            && (wanted.is_empty() && !is_built_into_agent(entry)
-                || wanted.iter().any(|agent| seen.contains(agent) && !is_off(agent)))
+        let is_seen_by = |wanted: &Agent| {
+            entry.places().iter().any(|place| place.agents().any(|agent| agent.id == wanted.id))
+        };
+        wanted.iter().any(|agent| is_seen_by(agent) && !is_off(agent))
     }
 }
 

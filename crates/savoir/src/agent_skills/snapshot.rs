@@ -1,14 +1,15 @@
 //! Caches the skills that the last search found, and decides when to search again.
 
 use std::{
-    collections::BTreeMap,
-    fs,
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
-use savoir_agent::library::{Folders, LibraryError};
+use savoir_agent::library::{Folders, LibraryError, SkillFileState};
+
+use crate::installed::in_parallel;
 
 /// Minimum time between two searches.
 const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -16,16 +17,14 @@ const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// many skills.
 const SEARCH_TIME_FACTOR: u32 = 50;
 
-/// When a file was written, and its size.
-type FileStamp = Option<(SystemTime, u64)>;
-
 /// The skills at the last search.
 #[derive(Debug)]
 pub(super) struct SkillsSnapshot {
     pub(super) folders: Arc<Folders>,
     /// Number of searches that found changes.
     pub(super) revision: u64,
-    stamps: BTreeMap<PathBuf, [FileStamp; 2]>,
+    /// The states of the folders with skills, in the order of the search.
+    states: Vec<StateOf>,
     /// Time of the next search.
     next_search: Instant,
 }
@@ -56,15 +55,32 @@ impl SkillsSnapshot {
                 .map(|last| Self { next_search: next_search(), ..last })
                 .ok_or_else(no_snapshot_error);
         };
-        let stamps = stamps(&skills);
+        let states = examine(&skills);
+        let is_same = |last: &Self| {
+            // A file counts as settled after some time, which is not a change.
+            let same = |(a, b): (&StateOf, &StateOf)| a.0 == b.0 && is_unchanged(a.1, b.1);
+            last.states.len() == states.len() && last.states.iter().zip(&states).all(same)
+        };
         match last {
-            Some(last) if last.stamps == stamps => Ok(Self { next_search: next_search(), ..last }),
+            Some(last) if is_same(&last) => Ok(Self { next_search: next_search(), ..last }),
             last => {
                 let revision = last.map_or(0, |last| last.revision) + 1;
-                let folders = Arc::new(open_folders(skills)?);
-                Ok(Self { folders, revision, stamps, next_search: next_search() })
+                let known =
+                    states.iter().filter_map(|(path, state)| Some((path.clone(), (*state)?)));
+                let known: HashMap<PathBuf, SkillFileState> = known.collect();
+                let folders = Arc::new(open_folders(skills)?.with_states(known));
+                Ok(Self { folders, revision, states, next_search: next_search() })
             }
         }
+    }
+}
+
+type StateOf = (PathBuf, Option<SkillFileState>);
+
+fn is_unchanged(before: Option<SkillFileState>, now: Option<SkillFileState>) -> bool {
+    match (before, now) {
+        (Some(before), Some(now)) => before.is_same_as(now),
+        (before, now) => before.is_none() && now.is_none(),
     }
 }
 
@@ -72,15 +88,9 @@ fn no_snapshot_error() -> LibraryError {
     LibraryError::Failed { reason: "nothing was found yet".to_owned() }
 }
 
-/// Modification times and sizes, to detect changed skills.
-fn stamps(skills: &[(String, PathBuf)]) -> BTreeMap<PathBuf, [FileStamp; 2]> {
-    let stamp = |path: &Path| {
-        let metadata = fs::metadata(path).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
-    };
-    let folder_stamps = |folder: &PathBuf| {
-        let file = stamp(&folder.join("SKILL.md")).or_else(|| stamp(&folder.join("skill.md")));
-        (folder.clone(), [stamp(folder), file])
-    };
-    skills.iter().map(|(_, folder)| folder_stamps(folder)).collect()
+/// Examines the folders on all processors, to detect changed skills.
+fn examine(skills: &[(String, PathBuf)]) -> Vec<StateOf> {
+    let folders: Vec<&Path> = skills.iter().map(|(_, folder)| folder.as_path()).collect();
+    let states = in_parallel(&folders, SkillFileState::of);
+    folders.into_iter().map(Path::to_owned).zip(states).collect()
 }

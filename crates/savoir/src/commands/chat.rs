@@ -11,7 +11,7 @@ use std::{
 };
 
 use savoir_agent::{
-    host_tools::{Autonomy, HostTools, WorkspaceError},
+    host_tools::{Autonomy, HOST_TOOL_NAMES, HostTools, WorkspaceError},
     library::Library,
     skill_tools::{SkillToolEnvironment, SkillTools},
     turn::{Agent, Conversation, Forks, TurnLimits},
@@ -246,18 +246,31 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
     let error = match ended {
         RunEnd::Well => match printer.first_unapproved_tool() {
             None => return Ok(ExitCode::SUCCESS),
-            Some(tool) => CommandError::refused(format!(
-                "`{tool}` needed approval and was not run"
-            ))
-            .named("approval-needed")
-            .hint("run it on a terminal, or use --autonomous for changes inside the workspace")
-            .hint("approve the tools of a skill with: savoir approve SKILL"),
+            Some(tool) => unapproved_error(tool, args.autonomous),
         },
         RunEnd::Stopped => interrupted_error(),
         RunEnd::Failed(message) => session.error(message),
     };
     // The error was already printed as an event.
     if args.json { Ok(error.report()) } else { Err(error) }
+}
+
+/// The error for a tool that nobody could approve.
+fn unapproved_error(tool: &str, is_autonomous: bool) -> CommandError {
+    let error = CommandError::refused(format!("`{tool}` needed approval and was not run"));
+    let error = error.named("approval-needed");
+    if !HOST_TOOL_NAMES.contains(&tool) {
+        return error
+            .hint("run it on a terminal")
+            .hint("approve the tools of a skill with: savoir approve SKILL");
+    }
+    error.hint(if is_autonomous {
+        "run it on a terminal: a person must agree to web pages, and to commands that may do more than \
+         the skill in use allows"
+    } else {
+        "run it on a terminal, or use --autonomous for changes inside the workspace; it covers neither \
+         web pages nor commands that may do more than the skill in use allows"
+    })
 }
 
 fn interrupted_error() -> CommandError {

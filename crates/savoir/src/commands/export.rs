@@ -7,18 +7,25 @@ use std::{
     process::ExitCode,
 };
 
+use savoir_lint::words::nearest;
 use savoir_server::personal::{Exported, SkillWriter, to_others};
 use savoir_skill::dialect::agent_flow::{Purpose, StoredSkillFile};
+use savoir_store::name_of_key;
 use serde_json::json;
 
 use super::import;
 use crate::{error::CommandError, output, runtime, storage_args::StorageArgs};
 
+/// Maximum number of names in the hint for an unknown one.
+const MAX_LISTED_NAMES: usize = 10;
+
 /// Export a personal skill from a server for use in other agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A skill that is only a SKILL.md is exported as such, other skills as a zip file of the folder. The
-owner is removed, and tools are written in the portable format. Nothing else is changed.
+owner is removed. Only what other agents would not read is changed: allowed tools and `context: fork`
+get the portable form, invalid YAML is repaired, a `metadata` that is not a map becomes one, and a
+description is cut after 1,024 characters. If a field changes, the known fields come first.
 
 Examples:
   savoir export weekly-report
@@ -78,10 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, CommandError> {
     let name = &args.name;
-    let missing = || {
-        CommandError::input(format!("the server has no skill `{name}`"))
-            .hint(format!("show installed skills of that name with: savoir which {name}"))
-    };
+    let missing = || CommandError::input(format!("the server has no skill `{name}`"));
     let owner_id = import::owner_id(skill_writer.database(), args.owner.as_deref()).await?;
     let key = match (&owner_id, skill_writer.find_key(name, owner_id.as_deref()).await?) {
         (None, None) => {
@@ -90,7 +94,11 @@ async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, Com
         }
         (_, key) => key,
     };
-    let file = skill_writer.files().read(&key.ok_or_else(missing)?).await?.ok_or_else(missing)?;
+    let Some(key) = key else {
+        let names = skill_writer.files().keys().await?;
+        return Err(missing().hint(other_names(name, &names)));
+    };
+    let file = skill_writer.files().read(&key).await?.ok_or_else(missing)?;
     let stored = StoredSkillFile::read(name, &file.text, Purpose::LoadImported)
         .map_err(CommandError::input)?;
     if owner_id.is_some() && stored.owner != owner_id {
@@ -98,4 +106,20 @@ async fn export(skill_writer: &SkillWriter, args: &Args) -> Result<Exported, Com
     }
     let resources = skill_writer.resources(&file.key).await?;
     to_others(name, &file.text, resources).map_err(CommandError::input)
+}
+
+/// The hint for a name that the server does not have.
+fn other_names(name: &str, keys: &[String]) -> String {
+    let mut names: Vec<&str> = keys.iter().map(|key| name_of_key(key)).collect();
+    names.sort_unstable();
+    names.dedup();
+    if let Some(near) = nearest(name, names.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let rest = names.split_off(names.len().min(MAX_LISTED_NAMES));
+    match (names.is_empty(), rest.len()) {
+        (true, _) => "it has no skills; add one with: savoir import PATH".to_owned(),
+        (false, 0) => format!("its skills are {}", names.join(", ")),
+        (false, more) => format!("its skills are {} and {more} more", names.join(", ")),
+    }
 }

@@ -8,6 +8,7 @@ use savoir_agent::{
     usage::Usage,
 };
 use savoir_engine::Home;
+use savoir_lint::words::nearest;
 use savoir_package::{Agent, ledger::LedgerEntry};
 
 use crate::{
@@ -70,6 +71,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     hidden.dedup_by(|a, b| a.name == b.name);
     let usage = Usage::of(&home).ok();
     let used = usage.and_then(|usage| usage.all().ok()).unwrap_or_default();
+    for name in &args.pin {
+        if skills.binary_search_by(|skill| skill.name.as_str().cmp(name)).is_err() {
+            let near = nearest(name, skills.iter().map(|skill| skill.name.as_str()));
+            output::note(&unknown_pin(name, near));
+        }
+    }
+    let without_description: Vec<String> = skills
+        .iter()
+        .filter(|skill| skill.has_no_description())
+        .map(|skill| skill.name.clone())
+        .collect();
     for skill in &mut skills {
         skill.pinned = args.pin.contains(&skill.name);
         skill.last_used = used.get(&skill.name).map(|used| used.last);
@@ -78,9 +90,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if args.json {
         output::json(&Shown { preamble: &preamble, hidden })?;
     } else {
-        output::content(&output::sanitize(&preamble.text()))?;
-        if preamble.text().is_empty() && hidden.is_empty() {
+        let text = preamble.text();
+        // The lines have no control characters: see `Candidate`.
+        output::long_text(&text)?;
+        if text.is_empty() && hidden.is_empty() {
             output::note(&no_skills(wanted, &installed));
+        }
+        for name in &without_description {
+            output::note(&format!(
+                "{} has no description, so a model does not know when to use it; add `description` to \
+                 its SKILL.md",
+                output::cell(name)
+            ));
         }
         for HiddenSkill { name, reason } in &hidden {
             output::note(&format!("{} is hidden from models: {reason}", output::cell(name)));
@@ -90,6 +111,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The note for a pinned skill that is not among the listed ones.
+fn unknown_pin(name: &str, near: Option<&str>) -> String {
+    let name = output::cell(name);
+    match near {
+        Some(near) => {
+            format!("--pin {name}: there is no such skill; did you mean `{}`?", output::cell(near))
+        }
+        None => format!("--pin {name}: there is no such skill; savoir list shows the names"),
+    }
 }
 
 /// The note for an empty list. Skills of other agents may be installed here.
