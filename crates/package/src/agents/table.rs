@@ -293,6 +293,13 @@ pub(super) const ALL: &[Agent] = &[
         )
     },
     Agent {
+        also_reads: &[
+            SharedFolder::Project(AGENTS),
+            SharedFolder::Project(".claude/skills"),
+            SharedFolder::User(SHARED),
+            SharedFolder::User(home(".claude/skills")),
+            SharedFolder::User(config("agents/skills")),
+        ],
         signs: &[
             UsageSign::User(config("goose")),
             UsageSign::Project(".goose"),
@@ -399,6 +406,7 @@ pub(super) const ALL: &[Agent] = &[
     },
     Agent {
         aliases: &["qwen"],
+        also_reads: &[SharedFolder::Project(AGENTS), SharedFolder::User(SHARED)],
         ..agent("qwen-code", "Qwen Code", &[".qwen/skills"], &[home(".qwen/skills")])
     },
     agent("reasonix", "Reasonix", &[".reasonix/skills"], &[home(".reasonix/skills")]),

@@ -118,6 +118,27 @@ fn folders_follow_the_environment() {
             "/home/ada/.openclaw/workspace/skills",
         ]
     );
+    assert_eq!(
+        read(&plain, "qwen-code"),
+        [
+            "/project/.qwen/skills",
+            "/project/.agents/skills",
+            "/home/ada/.qwen/skills",
+            "/home/ada/.agents/skills"
+        ]
+    );
+    assert_eq!(
+        read(&plain, "goose"),
+        [
+            "/project/.goose/skills",
+            "/project/.agents/skills",
+            "/project/.claude/skills",
+            "/home/ada/.config/goose/skills",
+            "/home/ada/.agents/skills",
+            "/home/ada/.claude/skills",
+            "/home/ada/.config/agents/skills"
+        ]
+    );
     let set = agents(home, &[("CLAUDE_CONFIG_DIR", "/c"), ("XDG_CONFIG_HOME", "/x")]);
     assert_eq!(read(&set, "claude-code"), ["/c/skills", "/project/.claude/skills"]);
     let folder = |agents: &Agents, id: &str| agents.user_folder(Agent::by_id(id).unwrap());

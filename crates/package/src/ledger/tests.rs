@@ -88,7 +88,7 @@ fn symlinked_skill_is_one_entry() {
     assert_eq!(links, [None, Some(first.as_path()), Some(second.as_path())]);
     let seen = ids(&pdf.agents());
     assert!(["claude-code", "codex", "roo", "zed"].iter().all(|id| seen.contains(id)), "{seen:?}");
-    assert!(!seen.contains(&"goose"), "{seen:?}");
+    assert!(!seen.contains(&"windsurf"), "{seen:?}");
     let notes = only(&ledger, "notes");
     assert_eq!(notes.path(), machine.path("elsewhere/notes"));
     assert_eq!(notes.places().len(), 2);
