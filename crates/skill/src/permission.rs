@@ -7,10 +7,12 @@ use thiserror::Error;
 
 mod cover;
 mod foreign;
+mod protected;
 mod scope;
 mod tier;
 
 pub use foreign::{SkillrtPermissions, any_network, from_skillrt, to_skillrt};
+pub use protected::{PROTECTED_IN_GIT, PROTECTED_IN_HOME, PROTECTED_IN_PROJECT};
 pub use scope::ScopeProblem;
 pub use tier::{Decision, Tier, UnknownTier, decision, effective};
 

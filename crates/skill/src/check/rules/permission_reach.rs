@@ -67,8 +67,9 @@ rule! {
     /// A permission that cannot be enforced is rejected, not ignored: a skill that requests it
     /// does not run. Permissions for the screen, MCP servers and databases on the network are
     /// rejected by `approve` and `run`, so they are an error here; a database that is a file is
-    /// granted like a file. A pattern for writing is granted only in part: it covers the files that
-    /// exist when the run starts, so the skill cannot create files.
+    /// granted like a file. The same applies to writing files that other programs run or obey, such
+    /// as `~/.bashrc`, `~/.ssh` and `.git/hooks`. A pattern for writing is granted only in part: it
+    /// covers the files that exist when the run starts, so the skill cannot create files.
     ///
     /// ## Bad
     ///
@@ -207,6 +208,14 @@ fn check_breadth(grant: &Grant, tier: Option<Tier>, found: &mut Vec<Diagnostic>)
             Diagnostic::warning(PERMISSION_SCOPE.code, grant.span, problem.reason)
                 .field("permissions")
                 .help(problem.hint),
+        );
+    } else if let Some(path) = grant.permissions.iter().find_map(Permission::protected_path) {
+        let message =
+            format!("`{}` cannot be granted: {path} is never written by skills", grant.written);
+        found.push(
+            Diagnostic::error(UNENFORCEABLE_PERMISSION.code, grant.span, message)
+                .field("permissions")
+                .help("write somewhere else"),
         );
     } else if let Some(why) = grant.permissions.iter().find_map(unenforceable) {
         let message = format!("the sandbox cannot enforce `{}`: {}", grant.written, why.0);
@@ -366,6 +375,8 @@ mod tests {
     }
 
             ("filesystem:write:./out/**", false),
+            ("filesystem:write:~/.bashrc", true),
+            ("filesystem:write:./.git/hooks/**", true),
             ("filesystem:write:./out/a.txt", false),
             ("filesystem:write:./out/*.csv", true),
             ("filesystem:write:./*/out/**", true),
