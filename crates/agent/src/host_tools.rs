@@ -121,8 +121,8 @@ impl HostTools {
             return Err(WorkspaceError::TooMuch { path: path() });
         }
         let here = RunEnvironment::at(&root, &run_env.home);
-        let (directory, repository) = (here.directory, here.repository);
-        let run_env = RunEnvironment { directory, repository, ..run_env.clone() };
+        let RunEnvironment { directory, repository, worktree, .. } = here;
+        let run_env = RunEnvironment { directory, repository, worktree, ..run_env.clone() };
         let workspace = Arc::new(Workspace::open(root).map_err(unusable)?);
         let (http, agreed, commands) = (HttpPolicy::default(), Mutex::default(), Arc::default());
         let (baseline, writes) = (Arc::default(), tokio::sync::Mutex::default());

@@ -29,7 +29,7 @@ use thiserror::Error;
 
 pub(crate) use self::files::{absolute_path, always_protected, protect_obeyed_files};
 pub use self::files::{is_protected, protect, stored_secrets};
-pub use self::git::paths_from_git_config;
+pub use self::git::{LinkedWorktree, paths_from_git_config};
 pub use self::programs::{ProgramError, granted_names, program_at, resolve, search_path};
 pub use self::protected_paths::{GIT_MARKERS, ProtectedPaths, WritePolicy, is_repository};
 pub(crate) use self::variables::{VisibleSecrets, is_secret, visible_secrets};

@@ -73,7 +73,11 @@ pub fn mode(written: Option<&str>) -> Result<&'static str, String> {
 /// Whether a skill is offered in a mode of gibb.eri.sh: those that are `Global`, or say nothing,
 /// are offered in every mode.
 pub fn is_offered(skill: &Skill, mode: &str) -> bool {
-    let modes = &skill.policy.modes;
+    is_offered_in(&skill.policy.modes, mode)
+}
+
+/// Like [`is_offered`], for a skill with these modes.
+pub fn is_offered_in(modes: &[String], mode: &str) -> bool {
     modes.is_empty() || modes.iter().any(|own| own == "Global" || own == mode)
 }
 

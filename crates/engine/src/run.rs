@@ -25,7 +25,7 @@ use savoir_sandbox::{
 };
 pub use savoir_skill::render::input_variable;
 use savoir_skill::{
-    Skill,
+    Dialect, Skill,
     command::ArgTemplate,
     dialect::{NetworkDefault, StartFolder, VariableContent},
     permission::{Domain, Level, Tier},
@@ -78,6 +78,9 @@ pub enum CallInput {
         fence: Fence,
         /// The values of the inputs, by name.
         inputs: Map<String, Value>,
+        /// Files that the caller passed for inputs, which the code may read. Not those of defaults:
+        /// the author of the skill chose them.
+        files: Vec<PathBuf>,
     },
 }
 
@@ -190,16 +193,33 @@ pub fn plan(call: &Call<'_>) -> Result<RunPlan, RunError> {
     Ok(plan)
 }
 
-/// Sentences about problems that do not prevent the run, but may make the tool fail or surprise.
-fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
-    let Call { loaded_skill, run_env, .. } = call;
-    let requirements = &loaded_skill.skill.requirements;
+/// Sentences about problems of a skill on this machine, for its approval and before each run.
+pub fn skill_warnings(loaded_skill: &LoadedSkill, run_env: &RunEnvironment) -> Vec<String> {
+    let LoadedSkill { skill, folder, .. } = loaded_skill;
+    let requirements = &skill.requirements;
     let path = run_env.variables.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or("", |(_, path)| path.as_str());
     let missing = requirements::check_programs(requirements, path.as_ref()).err();
     let mut warnings: Vec<String> = missing.iter().map(ToString::to_string).collect();
     warnings
         .extend(requirements::find_mismatches(requirements, &requirements::MachineFacts::detect()));
+    let folder = folder.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    if let Some(folder) = folder.filter(|name| **name != *skill.name.trim())
+        && skill.dialect == Dialect::GIBBERISH
+    {
+        warnings.push(format!(
+            "the folder of `{}` is called {folder}; gibb.eri.sh loads only skills whose folder has \
+             their name",
+            skill.name
+        ));
+    }
+    warnings
+}
+
+/// Sentences about problems that do not prevent the run, but may make the tool fail or surprise.
+fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
+    let Call { loaded_skill, run_env, .. } = call;
+    let mut warnings = skill_warnings(loaded_skill, run_env);
     let unused = packages::unused_node_packages(&loaded_skill.skill);
     if tool.is_some() && !unused.is_empty() {
         let verb = if unused.len() == 1 { "is" } else { "are" };
@@ -268,6 +288,7 @@ fn assemble(
     let mut programs: Vec<PathBuf> =
         action.programs().iter().map(|program| program.path.clone()).collect();
     programs.extend(required_programs(loaded_skill));
+    let passed_files = passed_files(call)?;
     let shown_set = set.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     let skill_variables: Vec<_> = skill_variables(call).into_iter().chain(set).collect();
     let grants = Grants {
@@ -276,7 +297,7 @@ fn assemble(
         run_env,
         skill: loaded_skill.path(),
         folder: loaded_skill.folder.as_deref(),
-        support: &[],
+        support: &passed_files,
         tier: loaded_skill.tier,
         programs: &programs,
         runs_programs: skill.dialect.running().runs_programs,
@@ -332,6 +353,24 @@ fn assemble(
         cancel,
         secrets,
     })
+}
+
+/// The files that the caller passed for inputs, except for stored secrets.
+fn passed_files(call: &Call<'_>) -> Result<Vec<PathBuf>, RunError> {
+    let CallInput::Code { files, .. } = &call.input else { return Ok(Vec::new()) };
+    let paths: Vec<PathBuf> = files.iter().map(|file| call.run_env.directory.join(file)).collect();
+    let is_secret = |path: &&PathBuf| {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        grant::stored_secrets(call.run_env).any(|folder| real.starts_with(folder))
+    };
+    match paths.iter().find(is_secret) {
+        None => Ok(paths),
+        Some(path) => {
+            let message = format!("{} is one of your stored secrets", path.display());
+            Err(RunError::refused("secret-file", message)
+                .with_hint("let the skill declare the variable: savoir secret list"))
+        }
+    }
 }
 
 /// Whether a skill declares that it needs no network.

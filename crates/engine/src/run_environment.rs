@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    grant::LinkedWorktree,
     home::Home,
     secrets::{self, StoredSecret},
 };
@@ -18,6 +19,8 @@ pub struct RunEnvironment {
     pub directory: PathBuf,
     /// The root of the repository around the working directory.
     pub repository: Option<PathBuf>,
+    /// Set if the repository is a linked worktree of git.
+    pub worktree: Option<LinkedWorktree>,
     /// The user's home.
     pub home: PathBuf,
     /// Whether the working directory belongs to the run alone, so that the run may write anything
@@ -52,8 +55,11 @@ impl RunEnvironment {
         let repository = directory.ancestors().find(|path| path.join(".git").exists());
         // If the whole home is a repository, the user does not want every skill to see it.
         let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
+        let worktree = repository.as_deref().and_then(LinkedWorktree::of);
+        let worktree = worktree.filter(|one| one.common.parent().is_some_and(|main| !home.starts_with(main)));
         Self {
             repository,
+            worktree,
             home,
             directory,
             is_own: false,

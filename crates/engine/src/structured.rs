@@ -21,6 +21,7 @@ mod fences;
 mod output;
 mod permissions;
 mod programs;
+mod schema_cost;
 
 pub use dependencies::{UnmetDependency, find_unknown_servers, find_unmet_skills};
 pub use fences::{Fence, FenceError, fences, fences_of};
@@ -110,6 +111,14 @@ pub fn inputs_from_pairs(pairs: &[(String, String)]) -> Result<Map<String, Value
     Ok(pairs.iter().map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect())
 }
 
+/// Checks what a skill needs of this machine, whatever its inputs are: its runtime, and programs on
+/// `path`.
+pub fn check_ready(skill: &Skill, path: &OsStr) -> Result<(), PrepareError> {
+    skillrt::check_runtime(skill).map_err(PrepareError::Runtime)?;
+    let missing = missing_programs(&skill.requirements.programs, path);
+    if missing.is_empty() { Ok(()) } else { Err(PrepareError::MissingPrograms(missing)) }
+}
+
 /// Checks that a skill is ready to run, and renders its prompt.
 ///
 /// Calls `announce` with the permissions as soon as the inputs are valid, so that the user sees
@@ -128,10 +137,7 @@ pub fn prepare(
     }
     let permissions = permission_lines(&skill.permissions);
     announce(&permissions);
-    let missing = missing_programs(&skill.requirements.programs, host.path);
-    if !missing.is_empty() {
-        return Err(PrepareError::MissingPrograms(missing));
-    }
+    check_ready(skill, host.path)?;
     let unmet = find_unmet_skills(&skill.requirements.skills, host.installed);
     if !unmet.is_empty() {
         return Err(PrepareError::Skills(unmet));

@@ -207,7 +207,7 @@ fn files(level: Level, scope: Option<&str>) -> Phrase {
 }
 
 fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?', '[', '{'])
+    text.contains(['*', '?'])
 }
 
 /// Returns the severity of a path or a pattern.

@@ -3,13 +3,16 @@
 
 mod missing;
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
 
 use savoir_sandbox::{Access, PathGrant};
 use savoir_skill::permission::{Domain, Level, Permission, Tier};
 
 use super::{
-    Grants, Refusal,
+    Grants, LinkedWorktree, Refusal,
     glob::{self, PathShape},
     is_lowest_tier,
     protected_paths::{self, ProtectedPaths, WritePolicy},
@@ -117,6 +120,7 @@ pub(super) fn add_file_grants(
     for path in missing {
         missing::grant_parent_folder(&path, grants, paths)?;
     }
+    add_shared_repository(grants.run_env, paths);
     let writable: Vec<PathBuf> = paths[start..]
         .iter()
         .filter(|grant| matches!(grant.access, Access::Write | Access::CreateGranted))
@@ -130,6 +134,18 @@ pub(super) fn add_file_grants(
     let secrets: Vec<PathBuf> = stored_secrets(grants.run_env).filter(is_shown).collect();
     paths.extend(secrets.into_iter().map(PathGrant::hidden));
     Ok(())
+}
+
+/// Lets a run that sees a linked worktree read the repository, as it could in the main worktree.
+fn add_shared_repository(run_env: &RunEnvironment, paths: &mut Vec<PathGrant>) {
+    let (Some(root), Some(worktree)) = (&run_env.repository, &run_env.worktree) else { return };
+    let pointer = root.join(".git");
+    let sees_it = |grant: &PathGrant| {
+        matches!(grant.access, Access::Read | Access::Write) && pointer.starts_with(&grant.path)
+    };
+    if paths.iter().any(sees_it) {
+        paths.push(PathGrant::read(&worktree.common));
+    }
 }
 
 /// Folders in which Savoir stores secrets. No skill sees them, even if a folder around them is
@@ -231,7 +247,7 @@ fn grants_without_scope(
 /// Refuses a permission for every file, or for the whole home, to unsigned skills.
 fn refuse_unsigned(grants: &Grants<'_>, permission: &Permission) -> Result<(), Refusal> {
     if is_lowest_tier(grants.tier) || grants.run_env.home.parent().is_none() {
-        return Err(every_file(permission));
+        return Err(every_file(permission, permission.level));
     }
     Ok(())
 }
@@ -240,15 +256,15 @@ fn whole_machine(permission: &impl ToString) -> Refusal {
     Refusal::new(permission, "it means every file", "name the folder that is needed")
 }
 
-fn every_file(permission: &Permission) -> Refusal {
-    let option = if permission.level == Level::Write { "--allow-write" } else { "--allow-read" };
+/// The refusal of a permission for every file. `level` is the highest that the skill asks for.
+fn every_file(permission: &Permission, level: Level) -> Refusal {
+    let option = if level == Level::Write { "--allow-write" } else { "--allow-read" };
     Refusal::new(
         permission,
         "it means every file, and the skill is unsigned",
         format!(
-            "name the folder in the skill ({}:{}:./data/**), or grant one yourself: \
-             savoir approve SKILL {option} FOLDER",
-            permission.domain, permission.level
+            "name the folder in the skill, such as ./data/**, or grant one yourself: \
+             savoir approve SKILL {option} FOLDER"
         ),
     )
 }
@@ -285,10 +301,14 @@ pub(super) fn refuse_every_file(
     if let Some(root) = files.clone().find(is_root) {
         return Err(whole_machine(root));
     }
-    let mut files = files.filter(|it| it.scope.is_none() || writes_whole_home(it));
-    let refused =
-        |permission: &&Permission| is_lowest_tier(tier) && !is_narrowed(permission, tier, extra);
-    files.find(refused).map_or(Ok(()), |permission| Err(every_file(permission)))
+    let files = files.filter(|it| it.scope.is_none() || writes_whole_home(it));
+    let refused: Vec<&Permission> = files
+        .filter(|permission| is_lowest_tier(tier) && !is_narrowed(permission, tier, extra))
+        .collect();
+    // One folder that is granted for writing replaces all of them.
+    let writes = refused.iter().any(|permission| permission.level == Level::Write);
+    let level = if writes { Level::Write } else { Level::Read };
+    refused.first().map_or(Ok(()), |permission| Err(every_file(permission, level)))
 }
 
 /// Applies the rule of [`grants_without_scope`] to a skill that names the whole home, or a folder above it.
@@ -392,8 +412,9 @@ fn protected_parent(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) -
 /// Paths that not even the user can open for writing.
 pub(crate) fn always_protected(run_env: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
-    let repositories: Vec<PathBuf> =
+    let mut repositories: Vec<PathBuf> =
         roots.into_iter().flatten().map(|root| root.join(".git")).collect();
+    repositories.extend(run_env.worktree.iter().map(|worktree| worktree.common.clone()));
     protected_paths(run_env, &repositories)
 }
 
@@ -410,16 +431,37 @@ pub(super) fn protected_paths(run_env: &RunEnvironment, opened: &[PathBuf]) -> V
     for root in [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)] {
         for path in PROTECTED_IN_PROJECT.iter().filter_map(|name| Some(root?.join(name))) {
             let is_opened = opened.iter().any(|opened| opened.starts_with(&path));
-            if is_opened && path.ends_with(".git") && path.symlink_metadata().is_ok() {
+            // In a linked worktree, `.git` is a file, which only names the repository.
+            let is_folder = path.symlink_metadata().is_ok_and(|found| !found.is_file());
+            if is_opened && path.ends_with(".git") && is_folder {
                 paths.extend(PROTECTED_IN_GIT.map(|name| path.join(name)));
             } else {
                 paths.push(path);
             }
         }
     }
+    if let Some(worktree) = &run_env.worktree {
+        if opened.iter().any(|opened| opened.starts_with(&worktree.common)) {
+            paths.extend(protected_in_shared_repository(worktree));
+        } else {
+            paths.push(worktree.common.clone());
+        }
+    }
     paths.extend(PROTECTED_IN_HOME.iter().map(|name| run_env.home.join(name)));
     paths.extend(run_env.kept.iter().cloned());
     paths
+}
+
+/// The names that stay read-only in an opened repository of a linked worktree: those of any
+/// repository, and the data of other worktrees.
+fn protected_in_shared_repository(worktree: &LinkedWorktree) -> Vec<PathBuf> {
+    let LinkedWorktree { git_dir, common } = worktree;
+    let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    let others = entries.map(|entry| entry.path()).filter(|path| path != git_dir);
+    let shared = PROTECTED_IN_GIT.iter().filter(|name| **name != "worktrees");
+    let shared = shared.map(|name| common.join(name));
+    let own = PROTECTED_IN_GIT.iter().chain(&["gitdir"]).map(|name| git_dir.join(name));
+    others.chain(shared).chain(own).collect()
 }
 
 /// Returns read-only grants below writable folders, for the protected names and the skill itself.

@@ -9,6 +9,8 @@ use std::{
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use super::is_repository;
+
 /// Bytes of a configuration file that are read.
 const MAX_BYTES: u64 = 1 << 20;
 /// Depth of includes that are followed, as many as git follows.
@@ -94,6 +96,38 @@ fn resolve_existing(path: &Path) -> PathBuf {
         }
         plain
     })
+}
+
+/// A linked worktree (`git worktree add`), whose repository is in another folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkedWorktree {
+    /// The folder of the repository about this worktree, `.git/worktrees/NAME`.
+    pub git_dir: PathBuf,
+    /// The repository that all worktrees share, usually the `.git` of the main one.
+    pub common: PathBuf,
+}
+
+impl LinkedWorktree {
+    /// The linked worktree in a folder.
+    ///
+    /// Its `.git` file could name any folder, so the repository must name the worktree, too: only
+    /// somebody who could change the repository has linked the two.
+    pub(crate) fn of(root: &Path) -> Option<Self> {
+        let pointer = root.join(".git");
+        if !pointer.symlink_metadata().ok()?.is_file() {
+            return None;
+        }
+        let target = read_file(&pointer)?;
+        let git_dir = root.join(target.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+        let target_in = |file: &str| {
+            git_dir.join(read_file(&git_dir.join(file))?.trim()).canonicalize().ok()
+        };
+        let (common, back) = (target_in("commondir")?, target_in("gitdir")?);
+        let is_linked = back == pointer.canonicalize().ok()?
+            && git_dir.parent()? == common.join("worktrees")
+            && is_repository(|name| common.join(name).exists());
+        is_linked.then_some(Self { git_dir, common })
+    }
 }
 
 /// The text of a regular file. Pipes are opened without blocking, because opening one would
@@ -252,5 +286,37 @@ mod tests {
         std::fs::write(root.join("beside/.git"), "gitdir: ../.git/worktrees/beside\n").unwrap();
         let paths = paths_from_git_config(&root.join("beside"), &home);
         assert!(paths.contains(&root.join("beside/b")), "{paths:?}");
+    }
+
+    #[test]
+    fn worktree_and_repository_must_name_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("main/.git/HEAD", "ref: refs/heads/main\n");
+        write("main/.git/objects/x", "");
+        write("main/.git/refs/x", "");
+        write("main/.git/worktrees/wt/commondir", "../..\n");
+        write("main/.git/worktrees/wt/gitdir", &format!("{}\n", root.join("wt/.git").display()));
+        write("wt/.git", "gitdir: ../main/.git/worktrees/wt\n");
+        let found = LinkedWorktree::of(&root.join("wt")).unwrap();
+        assert_eq!(found.common, root.join("main/.git"));
+        assert_eq!(found.git_dir, root.join("main/.git/worktrees/wt"));
+        assert_eq!(LinkedWorktree::of(&root.join("main")), None);
+        // A project of a stranger that names the repository of the user, or any other folder.
+        write("evil/.git", "gitdir: ../main/.git/worktrees/wt\n");
+        assert_eq!(LinkedWorktree::of(&root.join("evil")), None);
+        write("own/git/commondir", "../../main/.git\n");
+        write("own/git/gitdir", "../.git\n");
+        write("own/.git", "gitdir: git\n");
+        assert_eq!(LinkedWorktree::of(&root.join("own")), None);
+        write("own/secrets/worktrees/x/commondir", "../..\n");
+        write("own/secrets/worktrees/x/gitdir", "../../../.git\n");
+        write("own/.git", "gitdir: secrets/worktrees/x\n");
+        assert_eq!(LinkedWorktree::of(&root.join("own")), None, "it is no repository");
     }
 }

@@ -14,7 +14,7 @@ pub fn permission_lines(permissions: &[Permission]) -> Vec<String> {
         }
     }
     if lines.is_empty() {
-        lines.push("nothing: no network, no files, no environment variables".to_owned());
+        lines.push("none: no network, no files, no environment variables".to_owned());
     }
     lines
 }
@@ -99,6 +99,6 @@ mod tests {
 
     #[test]
     fn no_permissions_have_one_line() {
-        assert_eq!(lines(&[]), ["nothing: no network, no files, no environment variables"]);
+        assert_eq!(lines(&[]), ["none: no network, no files, no environment variables"]);
     }
 }

@@ -19,6 +19,7 @@ use savoir_engine::{
     },
     grant::refuse_never_granted,
     inspect,
+    run::skill_warnings,
 };
 use savoir_package::{OtherFiles, Tree};
 use savoir_scan as scan;
@@ -223,6 +224,12 @@ fn print_request_without_terminal(
         "{} is not approved, and there is no terminal to ask on",
         printable(&request.skill)
     ));
+    if request.always_ask || request.trust == Trust::Untrusted {
+        return Ok(error.hint(
+            "every run of it is asked about: review the permissions above; without a terminal, a \
+             refused run prints the fingerprint for: savoir run SKILL --approve FINGERPRINT",
+        ));
+    }
     Ok(error.hint(format!(
         "review the permissions above, then approve with: {}",
         approving_command(args)

@@ -4,7 +4,7 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeSet,
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -22,9 +22,11 @@ use savoir_engine::{
 };
 use savoir_package::ledger::LedgerEntry;
 use savoir_skill::{
+    Skill,
     dialect::skillrt::SkillrtRunError,
     name::is_unsafe_path_name,
-    permission::Permission,
+    permission::{Domain, Level, Permission},
+    skill::InputKind,
     version::{SkillRef, parse_version},
 };
 use serde_json::{Map, Value};
@@ -77,12 +79,21 @@ pub(super) fn run(
     let folder = folder.map(|folder| folder.to_string_lossy());
     // Without permissions and without code to run, there is nothing to announce.
     let quiet = matches!(purpose, Use::AskModel) && skill.permissions.is_empty();
+    let files = match purpose {
+        Use::AskModel => Vec::new(),
+        Use::RunCode(_) => passed_files(skill, &inputs),
+    };
     // The user may add permissions to those that the skill declares.
-    let added = extra.permissions();
-    let effective: Vec<_> = skill.permissions.iter().chain(&added).cloned().collect();
+    let readable = files.iter().map(|file| Permission {
+        domain: Domain::Filesystem,
+        level: Level::Read,
+        scope: Some(file.display().to_string()),
+    });
+    let added = extra.permissions().into_iter().chain(readable);
+    let effective: Vec<_> = skill.permissions.iter().cloned().chain(added).collect();
     let mut announce = |_: &[String]| {
         for line in permission_lines(&effective).iter().filter(|_| !quiet) {
-            output::note(line);
+            output::note(&format!("permissions: {line}"));
         }
     };
     let prepared = structured::prepare(skill, &inputs, folder.as_deref(), host, &mut announce);
@@ -119,7 +130,15 @@ pub(super) fn run(
             return context.refuse(None, refused);
         }
     };
-    run_fences(context, &fences, &prepared.inputs, (run_env, extra), recorder)
+    let call = CodeInput { fences: &fences, inputs: &prepared.inputs, files: &files };
+    run_fences(context, call, (run_env, extra), recorder)
+}
+
+/// The files that the user passed for inputs. Defaults are not among them.
+fn passed_files(skill: &Skill, inputs: &Map<String, Value>) -> Vec<PathBuf> {
+    let files = skill.inputs.iter().filter(|input| input.kind == InputKind::File);
+    let passed = files.filter_map(|input| inputs.get(&input.name)?.as_str());
+    passed.filter(|path| !path.is_empty()).map(PathBuf::from).collect()
 }
 
 #[cfg(not(feature = "server"))]
@@ -156,10 +175,17 @@ fn put_to_model(
     ended
 }
 
+/// The code blocks of a prompt, with what they get.
+#[derive(Clone, Copy)]
+struct CodeInput<'a> {
+    fences: &'a [Fence],
+    inputs: &'a Map<String, Value>,
+    files: &'a [PathBuf],
+}
+
 fn run_fences(
     context: &RunContext<'_>,
-    fences: &[Fence],
-    inputs: &Map<String, Value>,
+    CodeInput { fences, inputs, files }: CodeInput<'_>,
     (run_env, extra): (&RunEnvironment, &ExtraGrants),
     recorder: Option<Recorder<'_>>,
 ) -> Result<ExitCode, CommandError> {
@@ -176,7 +202,11 @@ fn run_fences(
         let call = Call {
             loaded_skill: context.loaded_skill,
             tool: fence.interpreter,
-            input: CallInput::Code { fence: fence.clone(), inputs: inputs.clone() },
+            input: CallInput::Code {
+                fence: fence.clone(),
+                inputs: inputs.clone(),
+                files: files.to_vec(),
+            },
             run_env,
             mode: context.mode(),
             extra,
@@ -227,6 +257,8 @@ fn run_fences(
         Answer::Json(value) => Envelope::returned(value.clone(), took),
         _ => Envelope::returned(printed.into(), took),
     };
+    // Every block exited with this code.
+    let envelope = Envelope { exit_code: Some(0), ..envelope };
     let print_answer = || match &answer {
         Answer::Json(value) => output::json(value),
         // The output was already printed while the code ran.
@@ -239,10 +271,7 @@ fn run_fences(
             used.dedup();
             recorder.report(CODE_BLOCKS, &used, &envelope, print_answer)
         }
-        None if context.is_json() => {
-            output::json(&envelope)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        None if context.is_json() => context.print_envelope(&envelope),
         None => {
             print_answer()?;
             Ok(ExitCode::SUCCESS)
@@ -267,8 +296,7 @@ fn report_wrong_output(
     }
     let Envelope { output, truncated, .. } = Envelope::returned(printed.into(), took);
     let failed = Envelope::failed(error.code(), error.to_string(), took);
-    output::json(&Envelope { output, truncated, ..failed })?;
-    Ok(ExitCode::from(1))
+    context.print_envelope(&Envelope { output, truncated, ..failed })
 }
 
 /// The MCP servers in the settings of the user's agents.

@@ -753,11 +753,21 @@ impl RunContext<'_> {
         store_record(self.home, record);
     }
 
+    /// Prints the result of several programs as JSON: one document, or the last event.
+    pub(super) fn print_envelope(&self, envelope: &Envelope) -> Result<ExitCode, CommandError> {
+        match &self.events {
+            Some(events) => events.result(envelope, None)?,
+            None => output::json(envelope)?,
+        }
+        let is_failed = envelope.error.is_some();
+        Ok(if is_failed { ExitCode::from(exit_code(envelope)) } else { ExitCode::SUCCESS })
+    }
+
     /// Prints the result of a run. Without --json, the output was printed while it ran.
     pub(super) fn print(&self, finished: &FinishedRun) -> Result<ExitCode, CommandError> {
         let FinishedRun { envelope, value, .. } = finished;
         if let Some(events) = &self.events {
-            events.result(finished)?;
+            events.result(envelope, value.as_ref())?;
         } else if self.args.json {
             output::json(envelope)?;
         } else if let Some(value) = value {

@@ -68,7 +68,10 @@ impl Preset {
                 let Some(root) = &run_env.repository else {
                     return missing("there is no git repository", "create one: git init");
                 };
-                let git = root.join(".git");
+                let git = match &run_env.worktree {
+                    Some(worktree) => worktree.common.clone(),
+                    None => root.join(".git"),
+                };
                 if !git.is_dir() {
                     let hint = "name the folders with --allow-write";
                     return missing(".git is not a folder", hint);

@@ -26,6 +26,7 @@ mod server;
 mod terminal;
 mod tiers;
 mod unrunnable;
+mod worktrees;
 
 use std::{
     env,

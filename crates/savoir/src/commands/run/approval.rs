@@ -43,7 +43,8 @@ impl RunContext<'_> {
             question.reasons = vec!["a recording has almost all permissions".to_owned()];
         }
         if ask::can_ask() && self.asks_again_on_terminal() {
-            let reason = "it is not declared as read-only, so a terminal asks before every run";
+            let reason = "it is not declared as read-only, so a terminal asks before every run until \
+                          `savoir approve` approves it";
             question.reasons.insert(0, reason.to_owned());
         }
         match self.answer(&question)? {

@@ -5,7 +5,7 @@
 
 use std::{cell::RefCell, io};
 
-use savoir_engine::{envelope::Stream, run::FinishedRun};
+use savoir_engine::envelope::{Envelope, Stream};
 use savoir_lint::visible_json;
 use serde_json::{Value, json};
 
@@ -29,12 +29,16 @@ impl ToolEvents {
     }
 
     /// Prints the result of the run.
-    pub(super) fn result(&self, finished: &FinishedRun) -> Result<(), CommandError> {
+    pub(super) fn result(
+        &self,
+        envelope: &Envelope,
+        value: Option<&Value>,
+    ) -> Result<(), CommandError> {
         for (at, rest) in self.unfinished.take().iter().enumerate() {
             print_output(at, rest);
         }
-        let mut data = serde_json::to_value(&finished.envelope)?;
-        if let Some(value) = &finished.value {
+        let mut data = serde_json::to_value(envelope)?;
+        if let Some(value) = value {
             data["value"] = value.clone();
         }
         print("result", &data)

@@ -109,3 +109,46 @@ fn results_are_validated_against_the_schema() {
     let envelope = long.run("fenced", &input).succeeds();
     assert_eq!(envelope["parsed"]["url"].as_str().map(str::len), Some(20000));
 }
+
+#[test]
+fn code_reads_the_files_that_the_user_passes() {
+    let fields = "  - {name: f, type: file}\n  - {name: d, type: file, default: private.txt}\n";
+    let test_env = test_env(
+        fields,
+        "```bash\ncat \"$INPUT_F\"; cat \"$INPUT_D\" || true; echo x > \"$INPUT_F\" || true\n```",
+    );
+    test_env.write("work/in.json", "{\"a\": 1}\n");
+    test_env.write("work/private.txt", "mine");
+    let run =
+        test_env.run("fenced", &["--exec-fences", "--input", "pr-url=x", "--input", "f=in.json"]);
+    let output = run.succeeds()["output"].to_string();
+    assert!(output.contains("\\\"a\\\": 1"), "{output}");
+    assert!(!output.contains("mine"), "the author chose the default: {output}");
+    assert_eq!(test_env.sandbox.read("work/in.json"), "{\"a\": 1}\n", "it is only read");
+    // An absolute path outside of the working folder, for which no approval is stored.
+    test_env.write("elsewhere/b.txt", "other file");
+    let file = format!("f={}", test_env.path("elsewhere/b.txt").display());
+    let run = test_env.run("fenced", &["--exec-fences", "--input", "pr-url=x", "--input", &file]);
+    assert!(run.succeeds()["output"].to_string().contains("other file"));
+}
+
+#[test]
+fn events_of_code_blocks_end_with_the_result() {
+    let schema = test_env(SCHEMA, "```bash\necho '{\"url\": \"x\"}'\n```");
+    let plain = test_env("", "```bash\necho one\n```\n\n```bash\necho two\n```");
+    let wrong = test_env(SCHEMA, "```bash\necho nope\n```");
+    for (test_env, code, success) in [(&plain, 0, true), (&schema, 0, true), (&wrong, 1, false)] {
+        let path = test_env.skill("fenced");
+        let run = test_env.savoir(&["run", &path, "--exec-fences", "--input", "pr-url=x", "--events"]);
+        assert_eq!(run.code, code, "{run}");
+        let lines: Vec<serde_json::Value> = run
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}: {run}")))
+            .collect();
+        let last = lines.last().expect("an event");
+        assert_eq!(last["event"], "result", "{run}");
+        assert_eq!(last["data"]["success"], success, "{run}");
+        assert_eq!(last["data"]["exit_code"], if success { json!(0) } else { json!(null) }, "{run}");
+    }
+}
