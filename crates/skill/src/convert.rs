@@ -209,15 +209,15 @@ fn convert_from_original(
     }
     let (reading, repairs) = repair_source(reading, folder)?;
     let draft = draft::write_draft(&reading, target)?;
+    let written = read_as(Source::new(draft.text.clone()), target, None);
+    if written.diagnostics.iter().any(|found| found.code == "no-tools") {
+        return Err(ConvertError::NoTools { target });
+    }
     let mut files = vec![NewFile::new("SKILL.md", draft.text)];
     files.extend(
         draft.files.into_iter().filter_map(|file| side_files::merge_with_existing(file, folder)),
     );
     let mut report = draft.report;
-    let written = read_as(Source::new(draft.text.clone()), target, None);
-    if written.diagnostics.iter().any(|found| found.code == "no-tools") {
-        return Err(ConvertError::NoTools { target });
-    }
     report.extend(repairs.iter().map(|repair| FieldReport {
         field: "frontmatter".into(),
         from: Some("frontmatter".into()),

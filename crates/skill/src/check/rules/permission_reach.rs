@@ -342,15 +342,6 @@ mod tests {
     }
 
     #[test]
-    fn sandbox_can_enforce_simple_permissions() {
-        for (entry, refused) in [
-            ("desktop:control", true),
-            ("desktop:none", false),
-            ("mcp:connect:x", true),
-            ("database:read:x", true),
-            ("database:write", true),
-            ("database:write:./x.db", false),
-    #[test]
     fn paths_of_skillrt_are_read_as_a_run_reads_them() {
         let text = |scope: &str| {
             format!(
@@ -374,6 +365,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn sandbox_can_enforce_simple_permissions() {
+        for (entry, refused) in [
+            ("desktop:control", true),
+            ("desktop:none", false),
+            ("mcp:connect:x", true),
+            ("database:read:x", true),
+            ("database:write", true),
+            ("database:write:./x.db", false),
             ("filesystem:write:./out/**", false),
             ("filesystem:write:~/.bashrc", true),
             ("filesystem:write:./.git/hooks/**", true),
