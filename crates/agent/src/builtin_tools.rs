@@ -17,7 +17,7 @@ pub use self::draft::write as write_draft;
 use self::search::{SearchIndex, named};
 use super::{
     allowed_tools::{AllowedTools, CallGuard},
-    disclosure::Candidate,
+    disclosure::{Candidate, UnusableSkill},
     library::{Library, LibraryError, Opened, resource_path},
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
@@ -96,7 +96,7 @@ impl SkillInstructions {
         let grants = skill.policy.allowed_tools.as_deref().unwrap_or_default();
         Self {
             name: skill.name.clone(),
-            description: skill.description.clone(),
+            description: skill.truncated_description().to_owned(),
             instructions: skill.body.clone(),
             context_fork: skill.policy.context_fork,
             allowed_tools: grants.iter().map(ToolGrant::display_name).collect(),
@@ -157,11 +157,22 @@ impl BuiltinTools {
     /// Loads a skill, and applies its allow-list.
     pub async fn use_skill(&self, name: &str) -> Result<SkillInstructions, LibraryError> {
         let opened = self.library.open(name).await?;
+        self.check_usable(&opened)?;
         let resources = self.library.resources(name).await?;
         self.library.used(&opened.skill.name).await;
         let tools = self.follow(&opened.skill);
         let note = self.note(&opened);
         Ok(SkillInstructions { tools, note, ..SkillInstructions::of(&opened, resources) })
+    }
+
+    /// Checks that a skill can be used now: on this machine, and in this mode.
+    pub fn check_usable(&self, opened: &Opened) -> Result<(), LibraryError> {
+        let skill = &opened.skill;
+        if let Some(reason) = self.tools.as_ref().and_then(|tools| tools.explain_not_in_mode(skill)) {
+            let name = skill.name.clone();
+            return Err(LibraryError::NotReady { name, code: "not-in-mode", reason });
+        }
+        opened.check_ready().map(drop)
     }
 
     fn leaves_fork_to_client(&self, skill: &Skill) -> bool {
@@ -177,10 +188,9 @@ impl BuiltinTools {
         } else {
             self.unknown_tools_note(skill)
         };
-        match also {
-            Some(also) => Some(join_notes(before, &also)),
-            None => before.map(str::to_owned),
-        }
+        let lacking = opened.check_ready().ok().flatten();
+        let notes = before.map(str::to_owned).into_iter().chain(lacking).chain(also);
+        notes.reduce(|before, also| join_notes(Some(&before), &also))
     }
 
     /// A note for other agents about an allow-list that names no known tool. A chat has a note of
@@ -253,10 +263,19 @@ impl BuiltinTools {
     ) -> Result<Value, LibraryError> {
         let skills = self.library.skills().await?;
         let index = self.index(&skills);
-        let found = index.search(query, max_results.min(MAX_RESULTS));
-        let lines = found.iter().map(|skill| json!({"name": skill.name, "line": skill.line}));
-        let mut answer = json!({"skills": lines.collect::<Vec<_>>(), "of": skills.len()});
-        let unusable = self.library.unusable().await?;
+        let withheld = |skill: &&Candidate| {
+            let reason = self.tools.as_ref()?.explain_withheld(&skill.name, &skill.modes)?;
+            Some(UnusableSkill { name: skill.name.clone(), reason })
+        };
+        let of_other_modes: Vec<_> = skills.iter().filter_map(|skill| withheld(&skill)).collect();
+        let max_results = max_results.min(MAX_RESULTS);
+        let found = index.search(query, max_results + of_other_modes.len()).into_iter();
+        let found = found.filter(|skill| withheld(skill).is_none()).take(max_results);
+        let lines = found.map(|skill| json!({"name": skill.name, "line": skill.line}));
+        let count = skills.len() - of_other_modes.len();
+        let mut answer = json!({"skills": lines.collect::<Vec<_>>(), "of": count});
+        let mut unusable = self.library.unusable().await?;
+        unusable.extend(of_other_modes);
         let unusable: Vec<_> = named(&unusable, query).take(MAX_RESULTS).collect();
         if !unusable.is_empty() {
             answer["unusable"] = json!(unusable);

@@ -91,7 +91,7 @@ impl ChatService {
             let message = "The answer could not be stored".to_owned();
             done = Done::Error { message: message.clone() };
             // Ignored here and below: the client may have disconnected.
-            let _ = out.emit(Event::Error { message }).await;
+            let _ = out.emit(Event::error(message)).await;
         }
         let _ = out.emit(Event::Done(done)).await;
     }
@@ -135,7 +135,6 @@ impl ChatService {
             directory: None,
             model: turn.model.as_deref(),
             user: Some(turn.user),
-            check_output: false,
         };
         Ok(prompt::steps(&self.services, run, out).await?.done())
     }
@@ -158,7 +157,7 @@ impl ChatService {
         match failure {
             None => Ok(Done::Success { message: "Chat completed successfully" }),
             Some(message) => {
-                out.emit(Event::Error { message: message.clone() }).await?;
+                out.emit(Event::error(message.clone())).await?;
                 Ok(Done::Error { message })
             }
         }

@@ -31,6 +31,8 @@ pub struct Candidate {
     pub pinned: bool,
     /// The time of the last use, in any unit that grows.
     pub last_used: Option<i64>,
+    /// The modes in which the skill is offered; empty for all.
+    pub modes: Vec<String>,
     /// The estimated number of tokens of the line, if it is known.
     pub(crate) tokens: Option<usize>,
 }
@@ -38,11 +40,13 @@ pub struct Candidate {
 impl Candidate {
     /// Creates a candidate that was never used.
     pub fn new(skill: &Skill) -> Self {
-        let line = preamble_line(&skill.name, &skill.description, skill.when_to_use.as_deref());
+        let description = skill.truncated_description();
+        let line = preamble_line(&skill.name, description, skill.when_to_use.as_deref());
         // Escapes invisible characters, so that the user can see what a model reads.
         let line = harmless(&line).into_owned();
+        let modes = skill.policy.modes.clone();
         let tokens = Some(estimate_tokens(&line));
-        Self { name: skill.name.clone(), line, pinned: false, last_used: None, tokens }
+        Self { name: skill.name.clone(), line, pinned: false, last_used: None, modes, tokens }
     }
 
     /// Creates a candidate from the line of an earlier run.

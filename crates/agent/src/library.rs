@@ -7,7 +7,8 @@ mod summary_cache;
 use std::{fmt, sync::Arc};
 
 use futures::future::BoxFuture;
-use savoir_skill::{Skill, name::shorten_name};
+use savoir_engine::structured::{self, PrepareError};
+use savoir_skill::{Dialect, Skill, dialect::skillrt::SkillrtRunError, name::shorten_name};
 use thiserror::Error;
 
 pub use self::{
@@ -20,6 +21,10 @@ use savoir_lint::words::nearest;
 
 /// Maximum size of a file of a skill that a model may read.
 pub const MAX_SERVED_FILE_BYTES: u64 = 256 * 1024;
+
+/// The note for a skill that stands for a tool of an MCP server.
+const MCP_TOOL_NOTE: &str = "This skill stands for a tool of an MCP server, which Savoir does not \
+    call. Call the tool yourself if you have that server; otherwise tell the user.";
 
 /// A collection of skills, as one user sees it, without disabled skills.
 pub trait Library: fmt::Debug + Send + Sync {
@@ -97,6 +102,27 @@ pub struct Opened {
     pub note: Option<String>,
 }
 
+impl Opened {
+    /// Checks that this machine can run the skill. Returns a note if it lacks something without
+    /// which the skill may still be of use.
+    pub fn check_ready(&self) -> Result<Option<String>, LibraryError> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        match structured::check_ready(&self.skill, &path) {
+            Ok(()) => Ok(None),
+            Err(PrepareError::Runtime(SkillrtRunError::McpTool)) => Ok(Some(MCP_TOOL_NOTE.to_owned())),
+            // skillrt wants such a skill to fail before anything is done.
+            Err(error) if self.skill.dialect == Dialect::SKILLRT => Err(LibraryError::NotReady {
+                name: self.skill.name.clone(),
+                code: error.code(),
+                reason: error.to_string(),
+            }),
+            Err(error) => {
+                Ok(Some(format!("On this machine, {error}. Tell the user if a step needs them.")))
+            }
+        }
+    }
+}
+
 /// A skill that a model wrote, checked but not yet reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
@@ -114,6 +140,9 @@ pub enum LibraryError {
     /// The skill exists but cannot be read.
     #[error("the skill `{name}` cannot be used: {reason}")]
     Broken { name: String, reason: String },
+    /// The skill cannot be run on this machine.
+    #[error("the skill `{name}` cannot be used here: {reason}")]
+    NotReady { name: String, code: &'static str, reason: String },
     /// The caller may not call the skill.
     #[error("the skill `{name}` cannot be used: {reason}")]
     NotCallable { name: String, reason: &'static str },
@@ -156,6 +185,7 @@ impl LibraryError {
             Self::Unknown { .. } => "unknown-skill",
             Self::Broken { .. } => "broken-skill",
             Self::NotCallable { .. } => "not-callable",
+            Self::NotReady { code, .. } => code,
             Self::Outside { .. } => "path-outside-skill",
             Self::NoFile { .. } | Self::Link { .. } => "no-such-file",
             Self::TooLarge { .. } => "file-too-large",

@@ -132,14 +132,18 @@ impl SkillTools {
 
     /// Explains why the tools of a skill are not offered in this mode, with a hint.
     pub fn explain_not_in_mode(&self, skill: &Skill) -> Option<String> {
+        self.explain_withheld(&skill.name, &skill.policy.modes)
+    }
+
+    /// Like [`explain_not_in_mode`](Self::explain_not_in_mode), for a skill with these modes.
+    pub fn explain_withheld(&self, skill: &str, modes: &[String]) -> Option<String> {
         let mode = &self.environment.mode;
-        (!manifest::is_offered(skill, mode)).then(|| {
+        (!manifest::is_offered_in(modes, mode)).then(|| {
             format!(
-                "the tools of `{}` are for the mode {} alone, and this is {mode}: use another skill, or \
+                "the tools of `{skill}` are for the mode {} alone, and this is {mode}: use another skill, or \
                  ask the person to start this with another mode (savoir mcp --mode, savoir chat --mode, or \
                  /mcp?mode= and the `mode` of a message on a server)",
-                skill.name,
-                skill.policy.modes.join(" or ")
+                modes.join(" or ")
             )
         })
     }

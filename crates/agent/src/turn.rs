@@ -115,7 +115,7 @@ impl Agent {
                 error.public_message()
             }
         };
-        out.emit(Event::Error { message: failure }).await?;
+        out.emit(Event::error(failure)).await?;
         Ok(ended)
     }
 

@@ -47,6 +47,8 @@ pub enum Event {
     Error {
         /// The reason, as a sentence.
         message: String,
+        /// The stable identifier of the error, if it has one.
+        code: Option<&'static str>,
     },
     /// The last event of a run.
     Done(Done),
@@ -188,6 +190,11 @@ impl Event {
         Self::Warning { node: None, message: message.into() }
     }
 
+    /// The run failed for a reason without an identifier.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self::Error { message: message.into(), code: None }
+    }
+
     /// The last event of a run that failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Done(Done::Error { message: message.into() })
@@ -266,7 +273,12 @@ impl Serialize for Event {
                 }
                 map.serialize_entry("message", message)?;
             }
-            Self::Error { message } => map.serialize_entry("message", message)?,
+            Self::Error { message, code } => {
+                map.serialize_entry("message", message)?;
+                if let Some(code) = code {
+                    map.serialize_entry("code", code)?;
+                }
+            }
             Self::Done(Done::Success { message }) => {
                 map.serialize_entry("status", "success")?;
                 map.serialize_entry("message", message)?;
@@ -391,6 +403,8 @@ pub struct Emitter {
     node: Option<Arc<str>>,
     transcript: Option<Transcript>,
     calls: ModelCalls,
+    /// Whether tokens are dropped, because the caller checks the answer before it emits it.
+    drops_tokens: bool,
 }
 
 /// The answer so far, for a caller that needs it even when the run is cancelled.
@@ -416,7 +430,7 @@ impl Emitter {
     pub fn channel() -> (Self, mpsc::Receiver<Event>) {
         let (sender, receiver) = mpsc::channel(WAITING);
         let calls = ModelCalls::default();
-        (Self { sender, node: None, transcript: None, calls }, receiver)
+        (Self { sender, node: None, transcript: None, calls, drops_tokens: false }, receiver)
     }
 
     /// An emitter with another listener, for a run within this one.
@@ -443,6 +457,13 @@ impl Emitter {
         Self { node: Some(id.into()), ..self.clone() }
     }
 
+    /// An emitter for an answer that must be checked first: it drops tokens, and its caller emits
+    /// the whole answer as one token.
+    #[must_use]
+    pub fn without_tokens(&self) -> Self {
+        Self { drops_tokens: true, ..self.clone() }
+    }
+
     /// An emitter that also writes its tokens into a transcript.
     pub fn with_transcript(&self) -> (Self, Transcript) {
         let transcript = Transcript::default();
@@ -454,6 +475,7 @@ impl Emitter {
         let event = match (event.into(), &self.node) {
             // The workflow reports an error in a node as `NodeError`.
             (Event::Error { .. }, Some(_)) => return Ok(()),
+            (Event::Token { .. }, _) if self.drops_tokens => return Ok(()),
             (event, Some(node)) => event.of_node(node),
             (event, None) => event,
         };

@@ -9,9 +9,10 @@ use savoir_skill::{
     Dialect, Skill, check,
     dialect::agent_flow::model_settings,
     render,
-    skill::{Input, InputKind},
+    skill::{Input, InputKind, Output},
 };
 use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
 
 use crate::{
     event::{Done, Emitter, Event, Gone, Thought},
@@ -42,9 +43,6 @@ pub struct PromptRun<'a> {
     pub model: Option<&'a str>,
     /// The user who runs the skill.
     pub user: Option<i64>,
-    /// Whether the answer is checked against the declared output. Only if the user can cancel the
-    /// run, because checking a malicious JSON schema may take forever.
-    pub check_output: bool,
 }
 
 /// The result of a run.
@@ -52,8 +50,23 @@ pub struct PromptRun<'a> {
 pub struct Outcome {
     /// The answer, possibly incomplete.
     pub text: String,
-    /// The message of the last event, if the run failed.
-    pub error: Option<String>,
+    /// Why the run failed: the message of the last event.
+    pub error: Option<Failure>,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The reason, for users.
+    pub message: String,
+    /// The stable identifier of the error, if it has one.
+    pub code: Option<&'static str>,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { message, code: None }
+    }
 }
 
 impl Outcome {
@@ -61,9 +74,51 @@ impl Outcome {
     pub fn done(&self) -> Done {
         match &self.error {
             None => Done::Success { message: "Skill execution completed successfully" },
-            Some(message) => Done::Error { message: message.clone() },
+            Some(Failure { message, .. }) => Done::Error { message: message.clone() },
         }
     }
+}
+
+/// Checks that this machine can run a skill: that it is for this runtime, and that the programs
+/// that it needs are on `PATH`.
+pub fn check_ready(skill: &Skill) -> Result<(), Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    structured::check_ready(skill, &path).map_err(|error| {
+        let code = Some(error.code());
+        Failure { message: format!("{}: {error}", skill.name), code }
+    })
+}
+
+/// The emitter for the answer of a skill: without tokens if the answer is checked when it is
+/// complete.
+pub(crate) fn answer_emitter(skill: &Skill, out: &Emitter) -> Emitter {
+    if is_checked(skill) { out.without_tokens() } else { out.clone() }
+}
+
+fn is_checked(skill: &Skill) -> bool {
+    skill.outputs.as_ref().is_some_and(Output::is_checked)
+}
+
+/// Checks a complete answer against the declared outputs of its skill, and emits it if it was not
+/// emitted as it arrived. Returns the failure if it does not match.
+pub(crate) async fn check_answer(
+    skill: &Skill,
+    answer: &str,
+    out: &Emitter,
+) -> Result<Option<Failure>, Gone> {
+    let Some(outputs) = skill.outputs.clone().filter(Output::is_checked) else { return Ok(None) };
+    let text = answer.to_owned();
+    // Parsing and validating a long answer takes seconds.
+    let checked = spawn_blocking(move || structured::validate_answer(&outputs, &text)).await;
+    let failure = match checked {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(Failure { message: error.to_string(), code: Some(error.code()) }),
+        Err(error) => Some(Failure::from(format!("the answer cannot be checked: {error}"))),
+    };
+    if failure.is_none() {
+        out.emit(Event::token(answer)).await?;
+    }
+    Ok(failure)
 }
 
 /// Runs a skill and emits all events, including the last one.
@@ -86,25 +141,27 @@ pub async fn steps(
         error?
     } else {
         let message = format!("Skill execution timed out ({}s)", limit.as_secs());
-        out.emit(Event::Error { message }).await?;
-        Some("Timeout".to_owned())
+        out.emit(Event::error(message)).await?;
+        Some("Timeout".to_owned().into())
     };
     Ok(Outcome { text: answer.text, error })
 }
 
-/// Returns the error message if the run failed.
+/// Returns the failure if the run failed.
 async fn all_steps(
     services: &Services,
     run: PromptRun<'_>,
     out: &Emitter,
     answer: &mut Answer,
-) -> Result<Option<String>, Gone> {
+) -> Result<Option<Failure>, Gone> {
     out.emit(Thought::new("validation", "start")).await?;
-    let prompt = match filled(run) {
+    let checked = check_ready(run.skill).and_then(|()| filled(run).map_err(Failure::from));
+    let prompt = match checked {
         Ok(prompt) => prompt,
-        Err(error) => {
-            out.emit(Thought::new("validation", "error").with("error", error.as_str())).await?;
-            return Ok(Some(error));
+        Err(failure) => {
+            let thought = Thought::new("validation", "error");
+            out.emit(thought.with("error", failure.message.as_str())).await?;
+            return Ok(Some(failure));
         }
     };
     let complete = |topic, message: &str| Thought::new(topic, "complete").with("message", message);
@@ -135,26 +192,19 @@ async fn all_steps(
         max_tokens: Some(settings.max_tokens),
         user: run.user,
     };
-    services.ask_into(question, out, answer).await?;
+    services.ask_into(question, &answer_emitter(run.skill, out), answer).await?;
     let failure = match &answer.error {
-        None if run.check_output => output_mismatch(run.skill, &answer.text),
-        None => None,
+        None => check_answer(run.skill, &answer.text, out).await?,
         Some(error) => {
             let help = error.help();
             tracing::warn!(skill = run.skill.name, %error, help, "a model failed");
-            Some("Generation failed".to_owned())
+            Some("Generation failed".to_owned().into())
         }
     };
-    if let Some(message) = failure.clone() {
-        out.emit(Event::Error { message }).await?;
+    if let Some(Failure { message, code }) = failure.clone() {
+        out.emit(Event::Error { message, code }).await?;
     }
     Ok(failure)
-}
-
-/// Describes how an answer differs from the declared output of the skill.
-fn output_mismatch(skill: &Skill, answer: &str) -> Option<String> {
-    let declared = skill.outputs.as_ref()?;
-    structured::validate_answer(declared, answer).err().map(|error| error.to_string())
 }
 
 /// Returns the owner of a skill, whose knowledge bases are preferred when the skill names one.
@@ -252,7 +302,7 @@ mod tests {
     fn prompt(skill: &Skill, inputs: &Value) -> String {
         let inputs = &inputs.as_object().cloned().unwrap();
         let (directory, model, user) = (None, None, None);
-        filled(PromptRun { skill, inputs, directory, model, user, check_output: false }).unwrap()
+        filled(PromptRun { skill, inputs, directory, model, user }).unwrap()
     }
 
     #[test]

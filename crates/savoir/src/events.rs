@@ -6,14 +6,12 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_engine::structured;
 use savoir_flow::event::{CitedSource, Done, Event, Thought};
 use savoir_lint::visible_json;
-use savoir_skill::skill::Output;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
-use crate::{error::CommandError, output};
+use crate::{error::CommandError, model_errors::Failure, output};
 
 /// How a run is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,25 +56,10 @@ pub(crate) struct Printer {
     open: bool,
     /// The first tool that needed approval without a user to ask.
     unapproved: Option<String>,
-    /// Events of an answer that must be checked before they are printed, as JSON.
-    held: Option<HeldAnswer>,
-}
-
-/// An answer that is printed as events only if it matches the declared outputs.
-#[derive(Debug)]
-struct HeldAnswer {
-    outputs: Output,
-    text: String,
-    events: Vec<Event>,
-}
-
-impl HeldAnswer {
-    /// The error code of a failed run: that of the answer, or that of the run itself.
-    fn failure_code(&self) -> &'static str {
-        let is_complete = !self.text.is_empty();
-        let checked = is_complete.then(|| structured::validate_answer(&self.outputs, &self.text));
-        checked.and_then(Result::err).map_or("run-failed", |error| error.code())
-    }
+    /// The last failure of the model, whose reason is not in the events.
+    model_failure: Failure,
+    /// The code of an error event that has none.
+    error_code: Option<&'static str>,
 }
 
 impl Printer {
@@ -88,16 +71,18 @@ impl Printer {
             buffered: None,
             open: false,
             unapproved: None,
-            held: None,
+            model_failure: Failure::default(),
+            error_code: None,
         }
     }
 
-    /// Buffers the events of the answer until the answer was checked.
-    pub(crate) fn hold_answer(&mut self, outputs: Output) {
-        self.held = Some(HeldAnswer { outputs, text: String::new(), events: Vec::new() });
+    /// Adds to an error event why the model failed, or else this code.
+    #[must_use]
+    pub(crate) fn with_reasons(self, model_failure: Failure, code: &'static str) -> Self {
+        Self { model_failure, error_code: Some(code), ..self }
     }
 
-    /// Buffers the answer instead of printing it, so that it can be checked.
+    /// Buffers the answer instead of printing it, so that only its JSON is printed.
     pub(crate) fn buffer_answer(&mut self) {
         self.buffered = Some(String::new());
     }
@@ -157,7 +142,7 @@ impl Printer {
             Event::Token { node: None, content } => self.print_text(&content)?,
             Event::Citation { sources, .. } => self.sources.extend(sources),
             Event::Warning { message, .. } => self.step(&format!("warning: {message}"))?,
-            Event::Error { message } | Event::WorkflowError { error: message } => {
+            Event::Error { message, .. } | Event::WorkflowError { error: message } => {
                 self.failed = Some(message);
             }
             Event::Done(Done::Error { message }) => {
@@ -181,26 +166,21 @@ impl Printer {
         Ok(())
     }
 
-    fn print_json(&mut self, event: &Event) -> Result<(), CommandError> {
-        let Some(held) = &mut self.held else { return print_line(event.name(), &event.data()) };
-        match event {
-            Event::Token { node: None, content } => {
-                held.text.push_str(content);
-                held.events.push(event.clone());
-                return Ok(());
-            }
-            Event::Error { message } => {
-                let data = json!({"message": message, "code": held.failure_code()});
-                return print_line(event.name(), &data);
-            }
-            Event::Done(Done::Success { .. }) => {
-                for event in std::mem::take(&mut held.events) {
-                    print_line(event.name(), &event.data())?;
+    fn print_json(&self, event: &Event) -> Result<(), CommandError> {
+        let mut data = event.data();
+        match (event, self.model_failure.get()) {
+            (Event::Error { .. }, Some(error)) => data = failure_data(&error),
+            (Event::Error { code: None, .. }, None) => {
+                if let Some(code) = self.error_code {
+                    data["code"] = code.into();
                 }
+            }
+            (Event::Done(Done::Error { .. }), Some(error)) => {
+                data["message"] = error.to_string().into();
             }
             _ => {}
         }
-        print_line(event.name(), &event.data())
+        print_line(event.name(), &data)
     }
 
     /// One line for each call, and one for each failure.
@@ -263,13 +243,18 @@ impl Printer {
 /// text on standard error.
 pub(crate) fn report_failure(error: CommandError) -> Result<ExitCode, CommandError> {
     // Standard output was closed.
-    let Some(code) = error.code() else { return Err(error) };
-    let message = error.to_string();
-    let data = json!({"message": message, "code": code, "help": error.hints()});
-    print_line("error", &data)?;
-    let last = Event::failed(message);
+    if error.code().is_none() {
+        return Err(error);
+    }
+    print_line("error", &failure_data(&error))?;
+    let last = Event::failed(error.to_string());
     print_line(last.name(), &last.data())?;
     Ok(error.report())
+}
+
+/// The data of an error event, with the reason and hints that this user may see.
+fn failure_data(error: &CommandError) -> Value {
+    json!({"message": error.to_string(), "code": error.code(), "help": error.hints()})
 }
 
 fn print_line(name: &str, data: &Value) -> Result<(), CommandError> {

@@ -12,12 +12,17 @@ use crate::error::CommandError;
 
 /// The last failure of a model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failure(Arc<Mutex<Option<ModelError>>>);
+pub(crate) struct Failure(Arc<Mutex<Option<CommandError>>>);
 
 impl Failure {
     /// Takes the failure as an error with a hint.
     pub(crate) fn take(&self) -> Option<CommandError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map(CommandError::from)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The failure, which stays.
+    pub(crate) fn get(&self) -> Option<CommandError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -49,7 +54,7 @@ impl LanguageModel for ModelErrors {
         let answer = self.client.answer(request).map(move |chunk| {
             chunk.map_err(|error| {
                 let setting_error = ModelError::Setting(error.to_string());
-                *failure.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *failure.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.into());
                 setting_error
             })
         });

@@ -70,7 +70,7 @@ impl StreamKind {
     fn interrupted_events(self, why: &str) -> [Event; 2] {
         match self {
             Self::Skill | Self::Chat => {
-                [Event::Error { message: why.to_owned() }, Event::failed(why)]
+                [Event::error(why), Event::failed(why)]
             }
             Self::Workflow => {
                 [Event::WorkflowError { error: why.to_owned() }, Event::Done(Done::Failed)]

@@ -46,7 +46,7 @@ impl ChatService {
             Err(error) => {
                 tracing::error!(session = turn.session, %error, "a conversation cannot be read");
                 let message = "Chat generation failed".to_owned();
-                out.emit(Event::Error { message: message.clone() }).await?;
+                out.emit(Event::error(message.clone())).await?;
                 return Ok(Done::Error { message });
             }
         };

@@ -84,7 +84,7 @@ fn to_chat_event(event: Event) -> Option<Event> {
         Event::NodeComplete { node_id, .. } => of_node("complete", node_id).into(),
         Event::Token { content, .. } => Event::token(content),
         Event::Thought(thought) => thought.in_conversation().into(),
-        Event::WorkflowError { error } => Event::Error { message: error },
+        Event::WorkflowError { error } => Event::error(error),
         Event::Citation { .. } | Event::Warning { .. } => event,
         // The workflow's own error event follows, with the same text.
         _ => return None,

@@ -108,7 +108,9 @@ impl SummaryCache {
         }
         let Some(skill) = read()? else { return Ok(None) };
         let candidate = Candidate::new(&skill);
-        if depends_on_skill_file_alone(&skill) && found.is_settled {
+        // Modes are not in the file. All skills of gibb.eri.sh have some.
+        let is_complete = candidate.modes.is_empty();
+        if is_complete && depends_on_skill_file_alone(&skill) && found.is_settled {
             self.insert(path, found.state, &candidate);
         }
         Ok(Some(candidate))

@@ -109,6 +109,8 @@ impl TurnRun<'_> {
         }
         let name = given.get("name")?.as_str()?;
         let opened = self.agent.library.open(name).await.ok()?;
+        // `use_skill` explains why it cannot be used.
+        self.builtin_tools.check_usable(&opened).ok()?;
         let task = given.get("task").and_then(Value::as_str).map(str::trim);
         let task = task.filter(|task| !task.is_empty()).unwrap_or(self.user_message);
         opened.skill.policy.context_fork.then(|| (opened, task.to_owned()))

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use savoir_lint::words::one_line;
 
 use super::TurnRun;
-use crate::disclosure::Preamble;
+use crate::disclosure::{Candidate, Preamble};
 
 /// Tells the model its role, and that text of tools is not an instruction.
 const AGENT_PROMPT: &str = "\
@@ -44,8 +44,12 @@ impl TurnRun<'_> {
         } else {
             text = format!("{text}\n\n{SAVE_SKILL_PROMPT}");
         }
-        let skills = match self.agent.library.skills().await {
-            Ok(skills) => skills,
+        let is_offered = |skill: &&Candidate| {
+            let tools = self.skill_tools.as_ref();
+            tools.is_none_or(|tools| tools.explain_withheld(&skill.name, &skill.modes).is_none())
+        };
+        let skills: Vec<Candidate> = match self.agent.library.skills().await {
+            Ok(skills) => skills.iter().filter(is_offered).cloned().collect(),
             Err(error) => {
                 tracing::warn!(%error, "the skills cannot be listed, so the model gets no list of skills");
                 return text;
@@ -54,7 +58,7 @@ impl TurnRun<'_> {
         if skills.is_empty() {
             return text;
         }
-        let preamble = Preamble::new(skills.to_vec(), Some(self.agent.limits.preamble));
+        let preamble = Preamble::new(skills, Some(self.agent.limits.preamble));
         // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n{SKILLS_PROMPT}\n");
         for shown in &preamble.shown {

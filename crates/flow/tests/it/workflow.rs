@@ -6,6 +6,7 @@ mod code;
 mod http;
 mod journal;
 mod nodes;
+mod skillrt;
 mod stream;
 
 use std::{

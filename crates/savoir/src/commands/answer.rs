@@ -13,7 +13,7 @@ use savoir_flow::{
 };
 use savoir_knowledge::Knowledge;
 use savoir_model::Models;
-use savoir_skill::Skill;
+use savoir_skill::{Skill, skill::Output};
 use savoir_store::Database;
 use serde_json::{Map, Value};
 
@@ -24,6 +24,9 @@ use crate::{
     model_errors, models, output, runtime,
     storage_args::{StorageArgs, StorageLocation},
 };
+
+/// The code of a failed run whose failure has no code of its own.
+const RUN_FAILED: &str = "run-failed";
 
 /// A prompt for a model.
 pub(super) struct PromptCommand<'a> {
@@ -65,22 +68,19 @@ impl PromptCommand<'_> {
         };
         let (out, events) = Emitter::channel();
         let Self { skill, inputs, directory, .. } = *self;
-        let run =
-            PromptRun { skill, inputs, directory, model: None, user: None, check_output: true };
-        let mut printer = Printer::new(self.form);
-        if let Some(outputs) = skill.outputs.as_ref().filter(|outputs| outputs.is_checked()) {
-            if self.form == EventFormat::Json {
-                printer.hold_answer(outputs.clone());
-            } else {
-                printer.buffer_answer();
-            }
+        let run = PromptRun { skill, inputs, directory, model: None, user: None };
+        let mut printer = Printer::new(self.form).with_reasons(failure.clone(), RUN_FAILED);
+        let is_checked = skill.outputs.as_ref().is_some_and(Output::is_checked);
+        if is_checked && self.form != EventFormat::Json {
+            printer.buffer_answer();
         }
         let running = async {
-            // It fails if the user interrupted the run, which is reported below.
-            let _ = prompt::run(&services, run, &out).await;
+            let outcome = prompt::run(&services, run, &out).await;
             drop(out);
+            // It fails if the user interrupted the run, which is reported below.
+            outcome.unwrap_or_default()
         };
-        let (ended, ()) = tokio::join!(printer.follow(events), running);
+        let (ended, outcome) = tokio::join!(printer.follow(events), running);
         printer.print_sources(&self.names(&services).await);
         if let Some(database) = &services.database {
             database.close().await;
@@ -89,12 +89,14 @@ impl PromptCommand<'_> {
         let error = match ended? {
             RunEnd::Well => return self.print_checked(buffered.as_deref()),
             RunEnd::Stopped => CommandError::findings("the run was stopped").named("stopped"),
-            RunEnd::Failed(message) => failure
-                .take()
-                .unwrap_or_else(|| CommandError::findings(message).named("run-failed")),
+            RunEnd::Failed(message) => failure.get().unwrap_or_else(|| {
+                let code = outcome.error.and_then(|failure| failure.code);
+                CommandError::findings(message).named(code.unwrap_or(RUN_FAILED))
+            }),
         };
-        if let Some(buffered) = buffered.filter(|buffered| !buffered.is_empty()) {
-            output::note(&buffered);
+        // The author of the skill needs an answer that does not match.
+        if is_checked && self.form != EventFormat::Json && !outcome.text.is_empty() {
+            output::note(&outcome.text);
         }
         let code = error.code().unwrap_or_default().into_owned();
         *self.failure.borrow_mut() = Some(ErrorRecord { code, message: error.to_string() });
@@ -102,7 +104,7 @@ impl PromptCommand<'_> {
         if self.form == EventFormat::Json { Ok(error.report()) } else { Err(error) }
     }
 
-    /// Prints an answer that was buffered back until it was checked.
+    /// Prints an answer that was buffered until it was checked.
     fn print_checked(&self, buffered: Option<&str>) -> Result<ExitCode, CommandError> {
         if let (Some(text), Some(promised)) = (buffered, &self.skill.outputs) {
             match structured::validate_answer(promised, text) {

@@ -40,6 +40,8 @@ use crate::{
 const MAX_QUESTION_BYTES: u64 = 1 << 20;
 /// Minimum context size in tokens: the descriptions of skills and tools, and a short message.
 const MIN_CONTEXT_TOKENS: usize = 4_000;
+/// The code of a failed answer whose failure has no code of its own.
+const TURN_FAILED: &str = "turn-failed";
 
 /// Chat with a model that uses your skills and works in one folder
 #[derive(Debug, clap::Args)]
@@ -219,7 +221,9 @@ impl ChatSession {
     /// Prints one answer, until it ends or the user interrupts it.
     async fn turn(&mut self, message: &str) -> Result<(RunEnd, Printer), CommandError> {
         let (out, events) = Emitter::channel();
-        let mut printer = Printer::new(self.form);
+        // A failure of an earlier turn.
+        self.failure.take();
+        let mut printer = Printer::new(self.form).with_reasons(self.failure.clone(), TURN_FAILED);
         let Self { agent, conversation, .. } = self;
         let answering = async move {
             // It fails if the user interrupted the answer, which the printer reports.
@@ -230,7 +234,7 @@ impl ChatSession {
     }
 
     fn error(&self, message: String) -> CommandError {
-        self.failure.take().unwrap_or_else(|| CommandError::findings(message).named("turn-failed"))
+        self.failure.take().unwrap_or_else(|| CommandError::findings(message).named(TURN_FAILED))
     }
 }
 

@@ -4,7 +4,10 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Sandbox, Transcript, terminal};
+use crate::{
+    live_server::{Provider, ProviderBehavior},
+    support::{Sandbox, Transcript, terminal},
+};
 
 struct TestEnv(Sandbox);
 
@@ -61,6 +64,140 @@ fn gibberish_descriptions_are_cut_in_show() {
     test_env.gibberish("long", &format!("description: {}\n", "w".repeat(300)), "git status");
     let shown = test_env.run(&["show", "long", "--json"]);
     assert_eq!(shown.json()["description"].as_str().map(str::len), Some(256), "{shown}");
+    let list = test_env.run(&["list", "--json"]);
+    let skill = &list.json()["skills"][0];
+    assert_eq!(skill["description"].as_str().map(str::len), Some(256), "{list}");
+    let context = test_env.run(&["context", "show"]);
+    assert!(context.stdout.contains(&"w".repeat(256)), "{context}");
+    assert!(!context.stdout.contains(&"w".repeat(257)), "{context}");
+}
+
+#[test]
+fn gibberish_skill_in_a_folder_of_another_name_runs_with_a_note() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("other", "description: Other.\nread_only: true\n", "echo hi");
+    let from = test_env.0.path("home/.config/gibberish/skills/other");
+    fs::rename(from, test_env.0.path("project/dirname")).expect("it is moved");
+    let check = test_env.run(&["check", "./dirname"]);
+    assert_eq!(check.code, 1, "{check}");
+    assert!(check.stdout.contains("name-folder-mismatch"), "{check}");
+    let note = "the folder of `other` is called dirname; gibb.eri.sh loads only";
+    let approve = test_env.run(&["approve", "./dirname", "--yes"]);
+    assert!(approve.stderr.contains(note), "{approve}");
+    let run = test_env.run(&["run", "./dirname"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "hi\n"), "{run}");
+    assert!(run.stderr.contains(note), "{run}");
+}
+
+#[test]
+fn approval_names_missing_programs() {
+    let test_env = TestEnv::new();
+    test_env.skillrt("needs", "dependencies: {tools: [no-such-tool]}\n", "```bash\ntrue\n```");
+    let approve = test_env.run(&["approve", "./needs", "--yes"]);
+    assert_eq!(approve.code, 0, "{approve}");
+    assert!(approve.stderr.contains("not on PATH: no-such-tool"), "{approve}");
+}
+
+#[test]
+fn skillrt_prose_needs_no_heading() {
+    let test_env = TestEnv::new();
+    test_env.0.write("project/n.md", "Remember: trains leave at 9.\n\n- a\n- b\n");
+    let check = test_env.run(&["check", "n.md"]);
+    assert_eq!(check.code, 0, "{check}");
+    assert!(check.stdout.contains("is read as prose"), "{check}");
+}
+
+#[test]
+fn skillrt_globs_are_relative_to_the_working_folder() {
+    let test_env = TestEnv::new();
+    let code = "```bash\nls; echo new > made.txt\n```";
+    test_env.0.write("project/in.txt", "in");
+    test_env.0.write("home/private.txt", "mine");
+    test_env.skillrt("all", "permissions: {filesystem: [\"**\"]}\n", code);
+    let approve = test_env.run(&["approve", "./all", "--yes"]);
+    assert_eq!(approve.code, 0, "{approve}");
+    let run = test_env.run(&["run", "./all", "--exec-fences"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("in.txt"), "{run}");
+    assert!(run.stderr.contains("permissions: read and write ./**"), "{run}");
+    assert!(test_env.0.path("project/made.txt").exists(), "{run}");
+    let code = "```bash\ncat ~/private.txt\n```";
+    test_env.skillrt("all", "permissions: {filesystem: [\"**\"]}\n", code);
+    test_env.run(&["approve", "./all", "--yes"]);
+    let run = test_env.run(&["run", "./all", "--exec-fences"]);
+    assert_ne!(run.code, 0, "{run}");
+    // The hint names the one option that is enough.
+    test_env.skillrt("home", "permissions: {filesystem: [\"~/**\"]}\n", code);
+    let refused = test_env.run(&["approve", "./home", "--yes"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("--allow-write FOLDER"), "{refused}");
+    assert!(!refused.stderr.contains("filesystem:read:./data"), "{refused}");
+    let approve = test_env.run(&["approve", "./home", "--yes", "--allow-write", "."]);
+    assert_eq!(approve.code, 0, "{approve}");
+    // A permission of GAIA is no path.
+    test_env.skillrt("gaia", "permissions: {filesystem: [\"filesystem:read:./data/**\"]}\n", code);
+    let check = test_env.run(&["check", "./gaia"]);
+    assert!(check.stdout.contains("is a permission, not a path"), "{check}");
+    assert_eq!(test_env.run(&["approve", "./gaia", "--yes"]).code, 3);
+}
+
+#[test]
+fn skillrt_name_that_is_no_folder_name_is_not_installed() {
+    let test_env = TestEnv::new();
+    for name in ["a/b", ".hid", "../evil"] {
+        let text = format!(
+            "---\nname: {name}\nversion: 1.0.0\ndescription: Evil.\nruntime: {{type: markdown-skill}}\n---\nDo it.\n"
+        );
+        test_env.0.write("project/evil/SKILL.md", text);
+        let install = test_env.run(&["install", "./evil", "-y"]);
+        assert_ne!(install.code, 0, "{name}: {install}");
+        let check = test_env.run(&["check", "./evil"]);
+        assert_eq!(check.code, 1, "{name}: {check}");
+        assert!(check.stdout.contains("cannot be the name of a folder"), "{name}: {check}");
+    }
+}
+
+#[test]
+fn failed_model_has_a_code_and_a_reason_in_json() {
+    let test_env = TestEnv::new();
+    test_env.skillrt("ask", "", "Say hello.");
+    let refused = Provider::new(ProviderBehavior::Refuses);
+    let gone = |command: &mut std::process::Command| {
+        command.env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
+        command.env("OPENAI_API_KEY", "x").env("OPENAI_MODEL", "m");
+    };
+    let setups: [&dyn Fn(&mut std::process::Command); 2] =
+        [&|command| refused.of(command), &gone];
+    for set in setups {
+        let mut command = test_env.0.command_as("home", "project", &["run", "./ask", "--json"]);
+        set(&mut command);
+        let output = command.output().expect("savoir runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let event = |name: &str| -> serde_json::Value {
+            let mut events = text.lines().map(|line| {
+                serde_json::from_str::<serde_json::Value>(line).expect("JSON")
+            });
+            events.find(|event| event["event"] == name).expect("the event")["data"].clone()
+        };
+        let error = event("error");
+        assert_eq!(error["code"], "model-failed", "{text}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains("openai"), "{text}");
+        assert!(error["help"].is_array(), "{text}");
+        assert_eq!(event("done")["message"], message, "{text}");
+    }
+}
+
+#[test]
+fn skill_without_tools_is_not_converted_to_gibberish() {
+    let test_env = TestEnv::new();
+    test_env.skillrt("plain", "runtime: {type: markdown-skill}\n", "Do it.");
+    let convert = test_env.run(&["convert", "./plain", "--to", "gibberish", "-o", "out"]);
+    assert_eq!(convert.code, 1, "{convert}");
+    assert!(convert.stderr.contains("needs a tool, and this one has none"), "{convert}");
+    assert!(convert.stderr.contains("#### Command"), "{convert}");
+    assert!(!test_env.0.path("project/out").exists());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod relay;
 mod running;
 mod script;
 mod sharing_skills;
+mod usable_skills;
 
 use std::{
     env, fs,

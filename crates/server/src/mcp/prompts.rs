@@ -62,6 +62,7 @@ impl SkillResources {
     ) -> Result<(GetPromptResult, Arc<Opened>), ErrorData> {
         let GetPromptRequestParams { name, arguments, .. } = request;
         let opened = self.library.choose(&name).await.map_err(invalid)?;
+        opened.check_ready().map_err(invalid)?;
         let skill: Cow<'_, Skill> = as_user_invoked(&opened.skill);
         if prompt(&skill).is_none() {
             return Err(invalid(format!(
@@ -76,7 +77,7 @@ impl SkillResources {
         let meta = Some(origin(Some(&name)));
         let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
         let result =
-            GetPromptResult::new(vec![message]).with_description(harmless(&skill.description));
+            GetPromptResult::new(vec![message]).with_description(harmless(skill.truncated_description()));
         Ok((result, opened))
     }
 }
@@ -100,7 +101,7 @@ fn prompt(skill: &Skill) -> Option<Prompt> {
         return None;
     }
     let arguments = names.into_iter().map(|name| argument(skill, name)).collect();
-    let description = harmless(&skill.description);
+    let description = harmless(skill.truncated_description());
     let prompt = Prompt::new(&skill.name, Some(description), Some(arguments));
     Some(prompt.with_meta(origin(Some(&skill.name))))
 }

@@ -182,7 +182,7 @@ async fn complete(
         let answered = stream::respond(&app, StreamKind::Chat, new, then, async move |out| {
             let message = format!("Workflow {workflow_id} not found");
             // Ignored: the client may have disconnected.
-            let _ = out.emit(Event::Error { message: message.clone() }).await;
+            let _ = out.emit(Event::error(message.clone())).await;
             let _ = out.emit(Event::failed(message)).await;
         });
         return Ok(answered.await);

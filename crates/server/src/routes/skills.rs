@@ -236,7 +236,7 @@ async fn run(
     let response = stream::respond(&app, StreamKind::Skill, new, then, async move |out| {
         let skill = &skill;
         let (directory, model, user) = (None, None, Some(user));
-        let run = PromptRun { skill, inputs: &inputs, directory, model, user, check_output: false };
+        let run = PromptRun { skill, inputs: &inputs, directory, model, user };
         // Ignored: the client may have disconnected.
         let _ = prompt::run(&services, run, &out).await;
     });

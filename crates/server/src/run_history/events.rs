@@ -90,7 +90,7 @@ impl EventLog {
                     other => other.to_string(),
                 });
             }
-            Event::Error { message } | Event::WorkflowError { error: message } => {
+            Event::Error { message, .. } | Event::WorkflowError { error: message } => {
                 self.error.get_or_insert_with(|| message.clone());
             }
             Event::Done(Done::Error { message }) => {

@@ -437,3 +437,41 @@ async fn prompts_follow_the_rules_of_their_dialect() {
     let prompt = place.model.last().1;
     assert!(prompt.contains("{{left}} alone"), "{prompt}");
 }
+
+#[tokio::test]
+async fn skillrt_skill_that_cannot_run_here_is_refused_before_the_model_is_asked() {
+    let place = Place::new(&[]).await;
+    for (name, fields, reason) in [
+        ("rt-dep", "dependencies: {tools: [no-such-tool]}", "not on PATH: no-such-tool"),
+        ("rt-foo", "runtime: {type: foo-rt}", "unknown runtime `foo-rt`"),
+        ("rt-mcp", "runtime: {type: mcp-tool}", "a tool of an MCP server"),
+        ("rt-new", "runtime: {type: markdown-skill, min-version: 9.0.0}", "needs runtime 9.0.0"),
+    ] {
+        place.import(&skillrt(name, fields)).await;
+        let reply = place.run(name, &json!({})).await;
+        assert!(reply.text.contains("event: done\ndata: {\"status\": \"error\""), "{}", reply.text);
+        assert!(reply.text.contains(reason), "{}", reply.text);
+    }
+    assert_eq!(place.model.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn answer_that_does_not_match_its_schema_is_not_streamed() {
+    let place = Place::new(&[Answer::Says(&["{\"v\":", " \"x\"}"]), Answer::Says(&["{\"v\":", " 1}"])]);
+    let place = place.await;
+    let schema = "outputs: {type: json, schema: {type: object, properties: {v: {type: integer}}}}";
+    place.import(&skillrt("rt-out", &format!("runtime: {{type: markdown-skill}}\n{schema}"))).await;
+    let wrong = place.run("rt-out", &json!({})).await;
+    assert!(!wrong.text.contains("event: token"), "{}", wrong.text);
+    assert!(wrong.text.contains(r#""code": "output-mismatch""#), "{}", wrong.text);
+    assert!(wrong.text.contains(r#"{"status": "error""#), "{}", wrong.text);
+    let right = place.run("rt-out", &json!({})).await;
+    let token = r#"event: token
+data: {"content": "{\"v\": 1}"}"#;
+    assert!(right.text.contains(token), "{}", right.text);
+    assert!(right.text.contains(r#"{"status": "success""#), "{}", right.text);
+}
+
+fn skillrt(name: &str, fields: &str) -> String {
+    format!("---\nname: {name}\nversion: 1.0.0\ndescription: Does it.\n{fields}\n---\nDo it.\n")
+}

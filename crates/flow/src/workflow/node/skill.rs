@@ -25,18 +25,11 @@ pub(super) async fn run(
         None => first_input(&skill, &context.input_text()),
     };
     let (model, user) = (context.run.model, context.run.user);
-    let run = PromptRun {
-        skill: &skill,
-        inputs: &inputs,
-        directory: None,
-        model,
-        user,
-        check_output: false,
-    };
+    let run = PromptRun { skill: &skill, inputs: &inputs, directory: None, model, user };
     let outcome = prompt::steps(&context.host.services, run, out).await?;
     match outcome.error {
         None => Ok(Value::from(outcome.text).into()),
-        Some(error) => Err(NodeError::Failed(error)),
+        Some(failure) => Err(NodeError::Failed(failure.message)),
     }
 }
 

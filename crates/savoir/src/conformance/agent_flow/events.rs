@@ -60,14 +60,7 @@ pub(super) fn skill_events(input: &Value) -> OperationResult {
     let services = services(llm_tokens);
     let events = collect_events(async |out| {
         let (directory, model, user) = (None, None, None);
-        let run = PromptRun {
-            skill: &skill,
-            inputs: &inputs,
-            directory,
-            model,
-            user,
-            check_output: false,
-        };
+        let run = PromptRun { skill: &skill, inputs: &inputs, directory, model, user };
         prompt::run(&services, run, &out).await.map(drop)
     })?;
     let event_json = |event: &Event| json!({"event": event.name(), "data": event.data()});
