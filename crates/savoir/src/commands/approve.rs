@@ -125,6 +125,9 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     // Permissions that were added before stay until the approval is revoked.
     let extra = approvals.extra_for(loaded_skill.path())?.and(&args.extra_grants.extra_grants()?);
     let request = inspect(&loaded_skill, &run_env, &extra);
+    if !args.json {
+        skill_warnings(&loaded_skill, &run_env).iter().for_each(|warning| output::note(warning));
+    }
     if let Err(refusal) = refuse_never_granted(&request.permissions, request.tier, &extra) {
         let reason = refusal.to_string();
         if args.json {
