@@ -280,12 +280,14 @@ pub fn refuse_never_granted(
     permissions: &[Permission],
     tier: Tier,
     extra: &ExtraGrants,
+    run_env: &RunEnvironment,
 ) -> Result<(), Refusal> {
     let has_valid_scope = |permission: &&Permission| permission.scope_problem().is_none();
     let valid: Vec<Permission> = permissions.iter().filter(has_valid_scope).cloned().collect();
     hosts::network(&valid, &ExtraGrants::default())?;
     variables::check_names(&valid)?;
-    files::refuse_every_file(&valid, tier, extra)
+    files::refuse_every_file(&valid, tier, extra)?;
+    files::refuse_protected_paths(&valid, extra, run_env)
 }
 
 /// Refuses permissions with an invalid scope, and domains that a sandbox cannot enforce.
@@ -315,21 +317,36 @@ mod tests {
     fn permissions_that_no_run_gets_are_refused() {
         let is_refused = |text: &str, extra: &ExtraGrants| {
             let permission = text.parse().unwrap();
-            refuse_never_granted(&[permission], Tier::Experimental, extra).is_err()
+            let run_env = RunEnvironment::at(Path::new("/w"), Path::new("/h"));
+            refuse_never_granted(&[permission], Tier::Experimental, extra, &run_env).is_err()
         };
         let none = ExtraGrants::default();
         for text in [
             "env:read:LD_*", "network:read:*.com", "filesystem:read:/", "filesystem:read",
-            "filesystem:write:~/**",
+            "filesystem:write:~/**", "filesystem:write:~/.bashrc", "filesystem:write:~/.ssh/**",
+            "filesystem:write:.git/hooks", "filesystem:write:./.claude", "filesystem:write:.husky",
         ] {
             assert!(is_refused(text, &none), "{text}");
         }
         for text in ["env:read:FOO", "network:read", "filesystem:write:./out/**"] {
             assert!(!is_refused(text, &none), "{text}");
         }
+        let both = ["filesystem:read:~/**", "filesystem:read", "filesystem:write:~/**"];
+        let both = both.map(|text| text.parse().unwrap());
+        let run_env = RunEnvironment::at(Path::new("/w"), Path::new("/h"));
+        let refusal = refuse_never_granted(&both, Tier::Experimental, &none, &run_env).unwrap_err();
+        assert!(refusal.hint.ends_with("--allow-write FOLDER"), "{refusal:?}");
         let write = ["out".to_owned()].into_iter().collect();
         let folder = ExtraGrants { write, ..ExtraGrants::default() };
         assert!(!is_refused("filesystem:write:~/**", &folder));
         assert!(is_refused("filesystem:write:/**", &folder));
+        let opened = |path: &str| {
+            let write = [path.to_owned()].into_iter().collect();
+            ExtraGrants { write, ..ExtraGrants::default() }
+        };
+        assert!(!is_refused("filesystem:write:.husky", &opened(".husky")));
+        for path in ["~/.ssh", "~/.bashrc", ".claude"] {
+            assert!(is_refused("network:none", &opened(path)), "{path}");
+        }
     }
 }

@@ -80,6 +80,17 @@ impl CommandError {
         self
     }
 
+    /// Replaces the word SKILL in commands of hints by the skill that the user named.
+    #[must_use]
+    pub(crate) fn naming_skill(mut self, skill: &str) -> Self {
+        for hint in &mut self.hints {
+            for command in ["savoir approve", "savoir approve --revoke"] {
+                *hint = hint.replace(&format!("{command} SKILL"), &format!("{command} {skill}"));
+            }
+        }
+        self
+    }
+
     /// Adds a field to the JSON.
     #[must_use]
     pub(crate) fn detail(mut self, key: &str, value: Value) -> Self {

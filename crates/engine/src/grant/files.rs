@@ -9,7 +9,9 @@ use std::{
 };
 
 use savoir_sandbox::{Access, PathGrant};
-use savoir_skill::permission::{Domain, Level, Permission, Tier};
+use savoir_skill::permission::{
+    Domain, Level, PROTECTED_IN_GIT, PROTECTED_IN_HOME, PROTECTED_IN_PROJECT, Permission, Tier,
+};
 
 use super::{
     Grants, LinkedWorktree, Refusal,
@@ -23,41 +25,6 @@ use crate::{
     run_environment::RunEnvironment,
     secrets,
 };
-
-/// Names that a run may not write even in a folder that it may change, because other programs
-/// execute or obey these files.
-pub(super) const PROTECTED_IN_PROJECT: [&str; 10] = [
-    // The whole folder: a program that writes `.git/commondir` makes git read another
-    // configuration, and run the commands in it.
-    ".git", ".vscode", ".idea", ".claude", ".codex", ".cursor", ".agents", ".mcp.json", ".envrc",
-    "savoir.lock",
-];
-/// Paths in the home that programs run, or take their settings from.
-const PROTECTED_IN_HOME: [&str; 81] = [
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".bash_logout", ".profile",
-    ".zshrc", ".zprofile", ".zshenv", ".zlogin", ".config/autostart", ".config/systemd",
-    ".config/savoir", ".config/git", ".config/fish", ".cache/savoir", ".local/share/savoir",
-    ".local/bin", "bin", ".cargo/bin", ".cargo/env", ".cargo/config.toml", ".npmrc",
-    ".claude.json", ".config/claude", ".local/lib", ".ssh", ".gnupg", ".gitconfig", ".claude",
-    ".codex", ".agents", ".vscode", ".gemini", // Shells, terminals and debuggers.
-    ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".tmux.conf", ".config/tmux", ".xprofile",
-    ".xinitrc", ".xsessionrc", ".pam_environment", ".gdbinit", ".lldbinit", ".pythonrc",
-    ".Rprofile", ".irbrc", ".psqlrc", ".config/environment.d",
-    // Editors and managers of versions.
-    ".vimrc", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".config/zed",
-    ".config/helix", ".config/mise", ".config/direnv",
-    // Package managers and programs that download.
-    ".yarnrc", ".yarnrc.yml", ".bunfig.toml", ".pypirc", ".pip", ".config/pip", ".config/uv",
-    ".gemrc", ".bundle", ".condarc", ".m2/settings.xml", ".gradle/init.gradle", ".gradle/init.d",
-    ".gradle/gradle.properties", ".nuget/NuGet", ".config/NuGet", ".curlrc", ".wgetrc", ".netrc",
-];
-
-/// Names that stay read-only in a `.git` that the user opened for writing.
-const PROTECTED_IN_GIT: [&str; 10] = [
-    "hooks", "config", "config.worktree", "commondir", "info", "modules", "worktrees",
-    // Lists of commands that git runs when the user continues a rebase or a cherry-pick.
-    "rebase-merge", "rebase-apply", "sequencer",
-];
 
 /// Adds the grants that the permissions for files ask for.
 pub(super) fn add_file_grants(
@@ -82,7 +49,8 @@ pub(super) fn add_file_grants(
             PathShape::Tree(path) => {
                 if access == Access::Write {
                     refuse_whole_home(grants, permission, &path)?;
-                    refuse_protected_path(grants, permission, &path)?;
+                    let opened = opened_paths(grants);
+                    refuse_protected_path(grants.run_env, &opened, permission, &path)?;
                 }
                 missing.extend(add_tree(grants, permission, (path.clone(), access), paths)?);
                 if permission.domain == Domain::Database && access == Access::Write {
@@ -101,9 +69,10 @@ pub(super) fn add_file_grants(
                 })?;
                 // A pattern for writing covers the files that exist: the sandbox cannot grant the
                 // names of files that are created later.
+                let opened = opened_paths(grants);
                 let is_allowed = |path: &PathBuf| {
                     access == Access::Read
-                        || refuse_protected_path(grants, permission, path).is_ok()
+                        || refuse_protected_path(grants.run_env, &opened, permission, path).is_ok()
                 };
                 let files = files.into_iter().filter(is_allowed);
                 paths.extend(files.map(|path| PathGrant { path, access }));
@@ -327,15 +296,17 @@ fn refuse_whole_home(
 /// Refuses a skill's own permission to write files that other programs run or take their rights
 /// from. Only the user can grant that.
 fn refuse_protected_path(
-    grants: &Grants<'_>,
+    run_env: &RunEnvironment,
+    opened: &[PathBuf],
     permission: &Permission,
     path: &Path,
 ) -> Result<(), Refusal> {
-    let run_env = grants.run_env;
+    // A hint to grant such a path would lead to the next refusal.
+    refuse_never_written(run_env, opened, permission, path)?;
     let roots = [Some(&run_env.directory), run_env.repository.as_ref(), Some(&run_env.home)];
     let root = roots.into_iter().flatten().find(|root| path.starts_with(root));
     let root = root.map_or(Path::new("/"), PathBuf::as_path);
-    let is_opened = opened_paths(grants).iter().any(|opened| path.starts_with(opened));
+    let is_opened = opened.iter().any(|opened| path.starts_with(opened));
     if is_opened || ProtectedPaths::of(run_env).strictest(path, root) != Some(WritePolicy::ReadOnly)
     {
         return Ok(());
@@ -382,10 +353,7 @@ fn add_tree(
         return refuse("your stored secrets are in it".to_owned(), hint);
     }
     if access == Access::Write {
-        if let Some(protected) = protected_parent(&path, grants.run_env, &opened_paths(grants)) {
-            let reason = format!("{} is never written by skills", protected.display());
-            return refuse(reason, "write somewhere else");
-        }
+        refuse_never_written(grants.run_env, &opened_paths(grants), permission, &path)?;
         if path.symlink_metadata().is_err() {
             // The file would be created wherever the symlink leads.
             if let Some(link) = path.ancestors().find(|above| above.is_symlink()) {
@@ -397,6 +365,55 @@ fn add_tree(
     }
     paths.push(PathGrant { path, access });
     Ok(None)
+}
+
+/// Refuses to write a path that not even the user can open for writing.
+fn refuse_never_written(
+    run_env: &RunEnvironment,
+    opened: &[PathBuf],
+    permission: &impl ToString,
+    path: &Path,
+) -> Result<(), Refusal> {
+    let Some(protected) = protected_parent(path, run_env, opened) else { return Ok(()) };
+    let reason = format!("{} is never written by skills", protected.display());
+    let worktree = run_env.worktree.as_ref();
+    let pointer = run_env.repository.as_ref().map(|root| root.join(".git"));
+    let hint = match worktree.filter(|_| pointer == Some(protected)) {
+        Some(LinkedWorktree { common, .. }) => {
+            let common = shell_word(&common.to_string_lossy());
+            format!("the repository of this worktree is elsewhere: --allow-write {common}")
+        }
+        None => "write somewhere else".to_owned(),
+    };
+    Err(Refusal::new(permission, reason, hint))
+}
+
+/// Refuses paths for writing that no run gets, so that approving them is refused, too.
+pub(super) fn refuse_protected_paths(
+    permissions: &[Permission],
+    extra: &ExtraGrants,
+    run_env: &RunEnvironment,
+) -> Result<(), Refusal> {
+    let opened = paths_of_user(extra, run_env);
+    for (scope, path) in extra.write.iter().zip(&opened) {
+        refuse_never_written(run_env, &opened, scope, path).map_err(|refusal| Refusal {
+            hint: format!(
+                "{}; if it was approved before, remove it: savoir approve --revoke SKILL",
+                refusal.hint
+            ),
+            ..refusal
+        })?;
+    }
+    for permission in permissions {
+        let Some(scope) = &permission.scope else { continue };
+        if requested_access(permission) != Some(Access::Write) {
+            continue;
+        }
+        if let PathShape::Tree(path) = glob::path_shape(&absolute_path(scope, run_env)) {
+            refuse_protected_path(run_env, &opened, permission, &path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The protected path that equals a path or contains it.
@@ -420,8 +437,12 @@ pub(crate) fn always_protected(run_env: &RunEnvironment) -> Vec<PathBuf> {
 
 /// Paths that the user opened for writing by name.
 fn opened_paths(grants: &Grants<'_>) -> Vec<PathBuf> {
+    paths_of_user(grants.extra, grants.run_env)
+}
+
+fn paths_of_user(extra: &ExtraGrants, run_env: &RunEnvironment) -> Vec<PathBuf> {
     let plain = |scope: &String| scope.strip_suffix("/**").unwrap_or(scope).to_owned();
-    grants.extra.write.iter().map(|scope| absolute_path(&plain(scope), grants.run_env)).collect()
+    extra.write.iter().map(|scope| absolute_path(&plain(scope), run_env)).collect()
 }
 
 /// Paths that no grant makes writable, except for a `.git` in `opened`, of which only the names in

@@ -7,11 +7,9 @@ use std::{
 };
 
 use savoir_package::{Agent, agents::SharedFolder};
+use savoir_skill::permission::PROTECTED_IN_PROJECT;
 
-use super::{
-    files::{PROTECTED_IN_PROJECT, protected_paths},
-    git,
-};
+use super::{files::protected_paths, git};
 use crate::run_environment::RunEnvironment;
 
 /// How a protected file may be written.

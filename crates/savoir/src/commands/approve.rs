@@ -128,12 +128,14 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     if !args.json {
         skill_warnings(&loaded_skill, &run_env).iter().for_each(|warning| output::note(warning));
     }
-    if let Err(refusal) = refuse_never_granted(&request.permissions, request.tier, &extra) {
+    if let Err(refusal) = refuse_never_granted(&request.permissions, request.tier, &extra, &run_env)
+    {
         let reason = refusal.to_string();
         if args.json {
             output::json(&as_json(&request, std::slice::from_ref(&reason), false))?;
         }
-        return Err(CommandError::refused(reason).hint(refusal.hint));
+        let error = CommandError::refused(reason).hint(refusal.hint);
+        return Err(error.naming_skill(&shell_word(skill)));
     }
     let fingerprint = Fingerprint::of(&request);
     let approval = approvals.get(&request.path)?;

@@ -206,6 +206,8 @@ fn start(args: &Args) -> Result<ExitCode, CommandError> {
     };
     let tool = tool.map(|tool| script_of(&loaded_skill, tool)).or_else(|| only_tool(&loaded_skill));
     let ended = context.run_target(tool.as_deref(), &run_env, &extra, &loaded.reading);
+    let path = shell_word(&loaded_skill.path().display().to_string());
+    let ended = ended.map_err(|error| error.naming_skill(&path));
     if tool.is_none() && loaded_skill.skill.tools.is_empty() {
         context.report_prompt_failure(ended)
     } else {

@@ -200,3 +200,51 @@ fn running_without_consent_is_refused() {
         assert_eq!(run.0.code, 3, "{}", run.0);
     }
 }
+
+#[test]
+fn protected_paths_are_refused_by_check_and_approve_as_by_run() {
+    let test_env = RunTestEnv::new();
+    test_env.repository();
+    for path in ["~/.bashrc", "~/.ssh/**", ".git/hooks", ".claude/**"] {
+        test_env.probe("probe", &[&format!("filesystem:write:{path}")], "");
+        let skill = test_env.skill("probe");
+        let checked = test_env.savoir(&["check", &skill]);
+        assert_eq!(checked.code, 1, "{checked}");
+        for said in [
+            checked.stdout + &checked.stderr,
+            test_env.savoir(&["approve", &skill, "--yes"]).stderr,
+            test_env.savoir(&["run", &skill, "--param", "code=result = 1"]).stderr,
+        ] {
+            assert!(said.contains("cannot be granted"), "{path}: {said}");
+            assert!(said.contains("is never written by skills"), "{path}: {said}");
+            assert!(said.contains("write somewhere else"), "{path}: {said}");
+            assert!(!said.contains("--allow-write") && !said.contains("SKILL "), "{path}: {said}");
+        }
+    }
+}
+
+#[test]
+fn protected_path_cannot_be_added_to_an_approval() {
+    let test_env = RunTestEnv::new();
+    test_env.probe("probe", &[], "");
+    let skill = test_env.skill("probe");
+    let refused = test_env.savoir(&["approve", &skill, "--allow-write", "~/.ssh", "--yes"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("is never written by skills"), "{refused}");
+    let revoke = format!("savoir approve --revoke {skill}");
+    assert!(refused.stderr.contains(&revoke), "{refused}");
+    test_env.approve("probe");
+    test_env.run("probe", &CODE).succeeds();
+}
+
+#[test]
+fn hint_to_grant_a_path_names_the_skill() {
+    let test_env = RunTestEnv::new();
+    test_env.probe("probe", &["filesystem:write:.husky/**"], "");
+    let skill = test_env.skill("probe");
+    let refused = test_env.savoir(&["approve", &skill, "--yes"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains(&format!("savoir approve {skill} --allow-write")), "{refused}");
+    let approved = test_env.savoir(&["approve", &skill, "--allow-write", ".husky", "--yes"]);
+    assert_eq!(approved.code, 0, "{approved}");
+}
