@@ -15,7 +15,7 @@ use super::{
     stash::{self, Stash, StashedHead, newline, with_newlines},
 };
 use crate::{
-    dialect::{Dialect, NewFile},
+    dialect::{self, Detection, Dialect, NewFile, Strength},
     document::{Document, State},
     reading::{Reading, read_as},
     yaml::write::write_entry,
@@ -143,6 +143,9 @@ fn verify(reading: &Reading, mapper: &FieldMapper<'_>, draft: &Draft) -> Result<
         return Err(ConvertError::unfaithful(field, mapper.target));
     }
     let text = reading.document.text();
+    if draft.text == text && is_detected_again(reading) {
+        return Ok(());
+    }
     let restored = if draft.text == text {
         let back = FieldMapper::new(&result.skill, mapper.source)?;
         PlannedHead::unchanged_lines(document, &back)
@@ -155,6 +158,14 @@ fn verify(reading: &Reading, mapper: &FieldMapper<'_>, draft: &Draft) -> Result<
         return Err(ConvertError::unfaithful("metadata.savoir-from", mapper.target));
     }
     Ok(())
+}
+
+/// Whether the text alone shows the dialect that it was detected as. Such a text needs no stash if
+/// it stays the same: converting it back does nothing.
+fn is_detected_again(reading: &Reading) -> bool {
+    let Detection { dialect, strength, .. } = reading.detection;
+    let detected = dialect::detect(&reading.document, None);
+    strength != Strength::Explicit && detected.is_some_and(|found| found.dialect == dialect)
 }
 
 fn write_prose(reading: &Reading, target: Dialect) -> Result<Draft, ConvertError> {

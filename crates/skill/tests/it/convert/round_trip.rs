@@ -1,6 +1,6 @@
 //! Tests conversions that were edited or converted again before they are converted back.
 
-use savoir_skill::{Dialect, Source, convert::convert, read};
+use savoir_skill::{Dialect, Folder, Hint, Source, convert::convert, folder::File, read, read_as};
 
 use super::{CLAUDE, FLOW, convert_text, reading, report_text, text};
 
@@ -111,4 +111,54 @@ fn text_after_the_comment_of_prose_stays() {
     let there = text(FLOW, Dialect::AGENT_FLOW, Dialect::PROSE) + "\nOne more line.\n";
     let back = text(&there, Dialect::PROSE, Dialect::AGENT_FLOW);
     assert_eq!(back, format!("{FLOW}\nOne more line.\n"));
+}
+
+/// The file `SKILL.md` and another one, in a folder that agents do not know.
+fn folder(path: &'static str, text: &str) -> Folder {
+    let file = |path: &str| File { path: path.to_owned(), link: false };
+    let bytes = text.as_bytes().to_vec();
+    let files = vec![file("SKILL.md"), file(path)];
+    Folder::in_memory(Some("triage"), files, move |asked| (asked == path).then(|| bytes.clone()))
+}
+
+#[test]
+fn unknown_field_of_a_plugin_needs_no_stash() {
+    let original = "---\nname: m1\ndescription: |\n  Does a thing. Use when asked to do the thing.\n\
+                    package: Azure.AI.OpenAI\n---\n# Rtx\nDo it.\n";
+    let hint = Hint { dialect: Dialect::CLAUDE_CODE, why: "it is in a plugin".to_owned() };
+    let plugin = folder("notes.md", "").with_hint(Some(hint));
+    let source = |text: &str| Source::from_bytes(text.into()).unwrap();
+    for target in Dialect::ALL {
+        let first = read(source(original), Some(&plugin));
+        assert_eq!(first.detection.dialect, Dialect::CLAUDE_CODE);
+        // Some dialects need tools.
+        let Ok(converted) = convert(&first, Some(&plugin), target) else { continue };
+        let there = converted.files[0].text.clone();
+        // The converted file is elsewhere, so its place does not show its dialect.
+        let back = convert(&read(source(&there), None), None, Dialect::CLAUDE_CODE).unwrap();
+        assert_eq!(back.files[0].text, original, "{target}");
+    }
+}
+
+#[test]
+fn existing_file_of_codex_is_restored() {
+    const YAML: &str = "interface:\n  display_name: \"Triage\"\n  brand_color: \"#D83A34\"\n";
+    let original = "---\nname: triage\ndescription: Sorts issues. Use when triaging.\n\
+                    disable-model-invocation: true\n---\n# Triage\nSort them.\n";
+    let first = folder("agents/openai.yaml", YAML);
+    let read = |text: &str, dialect, folder: &Folder| {
+        read_as(Source::from_bytes(text.into()).unwrap(), dialect, Some(folder))
+    };
+    let claude = read(original, Dialect::CLAUDE_CODE, &first);
+    let codex = convert(&claude, Some(&first), Dialect::CODEX).unwrap();
+    let side = &codex.files[1].text;
+    assert!(side.starts_with(YAML), "{side}");
+    assert!(side.ends_with("policy:\n  allow_implicit_invocation: false\n"), "{side}");
+    let second = folder("agents/openai.yaml", side);
+    let middle = read(&codex.files[0].text, Dialect::CODEX, &second);
+    assert_eq!(middle.skill.policy.model_invocable, Some(false));
+    let back = convert(&middle, Some(&second), Dialect::CLAUDE_CODE).unwrap();
+    let files: Vec<_> = back.files.iter().map(|file| (file.path.as_str(), &*file.text)).collect();
+    assert_eq!(files, [("SKILL.md", original), ("agents/openai.yaml", YAML)]);
+    assert_eq!(back.removed, Vec::<String>::new());
 }
