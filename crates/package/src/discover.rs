@@ -156,12 +156,20 @@ impl Walk<'_> {
         }
         let skill = entries.iter().find(|entry| is_skill_file(&entry.name));
         match (skill, outer) {
-            (Some(skill), _) => {
+            (Some(skill), outer) => {
                 let path = dir.join(&skill.name);
                 let is_dir = skill.is_dir;
                 let root = skill.is_link.then(|| self.root.clone());
                 let mut files = Vec::new();
                 self.entries(dir, &entries, above, depth, Some((&mut files, "")));
+                // The files of a skill inside another one belong to both.
+                if let Some((outer, prefix)) = outer {
+                    let room = limits::MAX_FOLDER_FILES.saturating_sub(outer.len());
+                    let inner = files.iter().take(room);
+                    outer.extend(
+                        inner.map(|file| File { path: join(prefix, &file.path), link: file.link }),
+                    );
+                }
                 if is_dir {
                     let problem = "it is a folder, not a file".to_owned();
                     self.emit(Candidate::Unreadable { path, problem });

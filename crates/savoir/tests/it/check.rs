@@ -293,3 +293,29 @@ fn conflict_markers_are_errors() {
     let run = sandbox.run(&["check", "demo"]);
     assert_eq!(run.code, 0, "{run}");
 }
+
+#[test]
+fn link_to_a_skill_inside_the_skill_is_not_broken() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "outer/SKILL.md",
+        GOOD.replace("name: demo", "name: outer")
+            + "\nSee [sub](sub/SKILL.md) and [it](sub/refs/a.md).\n",
+    );
+    sandbox.write("outer/sub/SKILL.md", GOOD.replace("name: demo", "name: sub"));
+    sandbox.write("outer/sub/refs/a.md", "More.\n");
+    let run = sandbox.run(&["check", "outer"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!format!("{run}").contains("broken-link"), "{run}");
+}
+
+#[test]
+fn text_that_was_converted_to_prose_is_fine() {
+    let sandbox = Sandbox::new();
+    sandbox.write("nh/SKILL.md", "---\nname: nh\ndescription: Keeps it short. Use when answering.\n---\nAnswer in short sentences. No headings here.\n");
+    let converted = sandbox.run(&["convert", "nh", "--to", "prose", "-o", "out/nh"]);
+    assert_eq!(converted.code, 0, "{converted}");
+    let run = sandbox.run(&["check", "out/nh"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(!format!("{run}").contains("not-a-skill"), "{run}");
+}
