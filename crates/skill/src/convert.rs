@@ -41,7 +41,7 @@ use thiserror::Error;
 
 use crate::{
     dialect::{Dialect, NewFile, Strength},
-    document::State,
+    document::{Document, State},
     edit,
     folder::Folder,
     limits,
@@ -144,6 +144,11 @@ pub fn convert(
         });
     }
     convert_from_original(reading, folder, target, MAX_ORIGINALS)
+}
+
+/// Whether a text is a conversion to prose, which stores the frontmatter of its original.
+pub(crate) fn is_converted_to_prose(document: &Document) -> bool {
+    prose::original(document).is_some()
 }
 
 /// Returns the original of a converted file with its tools, if the file itself declares none: some

@@ -4,6 +4,7 @@ use savoir_lint::{Diagnostic, Span};
 
 use crate::{
     check::{Context, rule::rule},
+    convert::is_converted_to_prose,
     dialect::{BodyUse, Dialect, is_template_line},
     document::State,
 };
@@ -223,7 +224,8 @@ fn not_a_skill(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
     let guessed = context.options.dialect.is_none() && context.dialect() == Dialect::PROSE;
     let is_stub = document.text().trim_start().starts_with('@');
-    if !guessed || is_stub {
+    // Savoir itself wrote a text that stores the frontmatter of its original.
+    if !guessed || is_stub || is_converted_to_prose(document) {
         return;
     }
     if document.outline().headings.is_empty() {
