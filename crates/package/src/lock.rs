@@ -24,6 +24,7 @@ mod added_capabilities;
 mod source;
 mod text;
 
+pub(crate) use added_capabilities::added_permissions;
 pub use added_capabilities::{AddedCapability, Capability};
 pub use source::{LockedSource, SourceProblem};
 

@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod breaking;
 mod checked;
 mod facts;
 mod naming;
@@ -49,6 +50,7 @@ use crate::{
 };
 
 use self::{checked::CheckedManifest, facts::Facts};
+pub use breaking::BreakingChanges;
 pub use rejection::{Rejection, SubmissionFinding};
 
 /// Options of the publisher.

@@ -70,7 +70,7 @@ impl LockedSkill {
 }
 
 /// Returns the permissions that no old permission covers.
-fn added_permissions(old: &[Permission], new: &[Permission]) -> Vec<Permission> {
+pub(crate) fn added_permissions(old: &[Permission], new: &[Permission]) -> Vec<Permission> {
     let old: Vec<Permission> = old.iter().flat_map(split_permission).collect();
     let covered = |new: &Permission| {
         // A permission with an invalid scope, or one with `..`, is only covered by an identical

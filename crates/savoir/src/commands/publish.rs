@@ -14,7 +14,7 @@ use savoir_package::{
     File, Tree, archive,
     limits::MAX_MANIFEST_BYTES,
     registry::{Client, Network, Settings, wire},
-    submission::{self, PublishOptions, Rejection, Submission},
+    submission::{self, BreakingChanges, PublishOptions, Rejection, Submission},
     trust::Tier,
 };
 use savoir_scan::{Report, Verdict};
@@ -123,12 +123,16 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
     let page = PublishReport { request: &request, json: args.json };
     refuse_blocked(args, &request)?;
     if args.dry_run {
+        if args.registry.is_some() {
+            warn_breaking_changes(&home(args, &request)?, &request);
+        }
         page.print_dry_run(args.registry.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
     let audit = args.audit_report.as_deref().map(audit).transpose()?;
     let client = registry(args, &request)?;
     let address = client.address();
+    warn_breaking_changes(&client, &request);
     confirm_publish(args, &page, &address)?;
     let publish = wire::Publish {
         artifact: request.bytes.clone(),
@@ -152,6 +156,40 @@ fn publish(args: &Args) -> Result<ExitCode, CommandError> {
         warn_unregistered_key(&client, &request)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Warns about changes that a compatible version must not have. The registry accepts them, but those
+/// who have the skill must agree before they can update.
+fn warn_breaking_changes(client: &Client, request: &PublishRequest) {
+    let Submission { name, version: Some(version), .. } = &request.submission else { return };
+    // A registry that does not answer is reported when the skill is published.
+    let index = runtime::block_on(async { Ok(client.index(name).await) });
+    let Ok(Ok(Some(package))) = index else { return };
+    let Some(changes) = request.submission.breaking_changes(&package) else { return };
+    let BreakingChanges { before, removed_tools, added_tools, added_permissions, next } = changes;
+    let mut what = Vec::new();
+    if !removed_tools.is_empty() {
+        what.push(format!("it no longer has {}", quoted(&removed_tools)));
+    }
+    if !added_tools.is_empty() {
+        what.push(format!("{} {} new", quoted(&added_tools), are(added_tools.len())));
+    }
+    if !added_permissions.is_empty() {
+        what.push(format!("it requests {} in addition", quoted(&added_permissions)));
+    }
+    output::print_to_stderr(&format!(
+        "warning: {name} {version} breaks users of {before}: {}\nhint: set the version to {next}, or \
+         keep what {before} had\n",
+        output::cell(&what.join("; "))
+    ));
+}
+
+fn quoted(words: &[String]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 /// Warns that a signature does not count in the registry until its key is registered there.

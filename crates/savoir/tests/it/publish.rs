@@ -48,8 +48,20 @@ fn registry(status: &'static str, body: String) -> (String, JoinHandle<String>) 
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/registry", listener.local_addr().expect("an address"));
     let taken = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a request");
-        let mut sent = Vec::new();
+        // The index of the package is asked for first; it is unknown.
+        let mut first = [0; 4];
+        let (mut stream, _) = loop {
+            let (mut stream, address) = listener.accept().expect("a request");
+            stream.read_exact(&mut first).expect("a method");
+            if first != *b"GET " {
+                break (stream, address);
+            }
+            let _ = stream.read(&mut [0; 4096]);
+            let missing =
+                b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            stream.write_all(missing).expect("an answer");
+        };
+        let mut sent = first.to_vec();
         let mut part = [0; 4096];
         let whole = |sent: &[u8]| {
             let text = String::from_utf8_lossy(sent).to_ascii_lowercase();
@@ -384,4 +396,55 @@ fn prose_is_published_under_the_name_that_was_shown() {
         assert_eq!(document.json()["error"]["code"], "published_otherwise", "{document}");
         assert!(document.stderr.contains(&format!("{name} {version}")), "{document}");
     }
+}
+
+#[test]
+fn breaking_patch_version_is_reported() {
+    let skill = |version: &str, tool: &str, permission: &str| {
+        format!(
+            "---\nname: pdf\nversion: {version}\ndescription: Reads tables. Use for tables.\n\
+             author: ada\nlicense: MIT\npermissions:\n  - {permission}\ntools:\n  - name: {tool}\n    \
+             description: Reads a table\nsecurity_tier: experimental\n---\n# PDF\n\nCall it.\n"
+        )
+    };
+    let sandbox = Sandbox::new();
+    sandbox.write("project/pdf/SKILL.md", skill("1.0.1", "read_all", "network:read:example.com"));
+    sandbox.write("project/pdf/tools.py", "from gaia.agents.base.tools import tool\n\n\n@tool\ndef read_all() -> dict:\n    \"\"\"Read a table.\"\"\"\n    return {}\n");
+    fs::create_dir_all(sandbox.path("home")).expect("a folder");
+    let line = format!(
+        "{}\n",
+        serde_json::json!({
+            "name": "pdf", "version": "1.0.0", "size": 1, "filename": "pdf-1.0.0.zip",
+            "integrity": format!("sha256-{}=", "A".repeat(43)), "sha256": "0".repeat(64),
+            "permissions": ["network:none"], "tools": ["read"], "deprecated": null,
+            "published_at": null, "signer": null,
+        })
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/registry", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = stream.read(&mut [0; 4096]);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                line.len()
+            );
+            let _ = stream.write_all((head + &line).as_bytes());
+        }
+    });
+    let dry_run = ["publish", "pdf", "--registry", &address, "--dry-run"];
+    let warned = run(&sandbox, &dry_run);
+    assert_eq!(warned.code, 0, "{warned}");
+    for words in [
+        "warning: pdf 1.0.1 breaks users of 1.0.0",
+        "it no longer has `read`",
+        "`read_all` is new",
+        "it requests `network:read:example.com` in addition",
+        "hint: set the version to 2.0.0",
+    ] {
+        assert!(warned.stderr.contains(words), "{words}: {warned}");
+    }
+    sandbox.write("project/pdf/SKILL.md", skill("2.0.0", "read_all", "network:read:example.com"));
+    let major = run(&sandbox, &dry_run);
+    assert!(major.code == 0 && !major.stderr.contains("warning: pdf"), "{major}");
 }
