@@ -37,6 +37,12 @@ use crate::{config, copies::Identity, error::CommandError, install_context, outp
 /// Files and folders that a project has at its root.
 const ROOTS: [&str; 4] = [config::PROJECT_FILE, "savoir.lock", "skills-lock.json", ".git"];
 
+/// The folder in which many repositories keep the skills that they publish. OpenClaw reads it, too.
+const SOURCES_FOLDER: &str = "skills";
+
+/// The folder that ClawHub adds to the skills that it installs.
+const CLAWHUB_FOLDER: &str = ".clawhub";
+
 /// The installed skills of one user and one project.
 pub(crate) struct Installed {
     pub(crate) ledger: Ledger,
@@ -298,6 +304,17 @@ impl Installed {
         }
         let files = Tree::read(entry.path()).ok().map(|tree| tree.integrity());
         Identity { files, locked: None }
+    }
+
+    /// Whether a skill is a source file of the project: nothing installed it into the folder
+    /// `skills` of the repository, and no agent in use reads it there.
+    fn is_own_source(&self, entry: &LedgerEntry) -> bool {
+        let folder = self.project.as_ref().map(|project| project.join(SOURCES_FOLDER));
+        folder.is_some_and(|folder| entry.path().starts_with(folder))
+            && self.locked_at(entry).is_none()
+            && entry.recorded().is_none()
+            && !entry.path().join(CLAWHUB_FOLDER).exists()
+            && !entry.agents().iter().any(|agent| self.in_use.contains(agent))
     }
 
     /// A path relative to the project, or with `~` for the home folder.

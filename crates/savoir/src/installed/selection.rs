@@ -80,7 +80,9 @@ impl Selection {
     ) -> Result<Vec<&'a LedgerEntry>, CommandError> {
         let ledger = &installed.ledger;
         if self.names.is_empty() {
-            return Ok(ledger.entries().iter().filter(|entry| self.takes(entry)).collect());
+            let is_listed =
+                |entry: &&LedgerEntry| self.takes(entry) && !installed.is_own_source(entry);
+            return Ok(ledger.entries().iter().filter(is_listed).collect());
         }
         let mut found = Vec::new();
         for name in &self.names {

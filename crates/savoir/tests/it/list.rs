@@ -357,3 +357,26 @@ fn list_is_empty_without_skills() {
     let run = test_env.sandbox.run_as("home", "home", &["list", "--json"]);
     assert_eq!(run.json()["skills"][0]["scopes"], json!(["user"]));
 }
+
+#[test]
+fn sources_of_the_repository_are_not_listed_as_installed() {
+    let test_env = TestEnv::new();
+    for name in ["alpha", "beta"] {
+        test_env.skill(&format!("project/skills/{name}"));
+    }
+    let list = test_env.run(&["list"]);
+    assert_eq!(list.stdout, "no skills\n", "{list}");
+    let install = ["install", "./skills/alpha", "-a", "claude-code", "-y"];
+    assert_eq!(test_env.run(&install).code, 0);
+    let list = test_env.run(&["list"]);
+    assert_eq!(list.stdout.lines().count(), 2, "{list}");
+    assert!(list.stdout.contains("alpha") && list.stdout.contains("claude-code"), "{list}");
+    let status = test_env.run(&["status"]);
+    assert!(status.stdout.contains("1 skill"), "{status}");
+    assert!(!status.stdout.contains("unknown"), "{status}");
+    // A skill that is named is shown wherever it is.
+    assert!(test_env.run(&["list", "beta"]).stdout.contains("beta"));
+    // OpenClaw reads the folder.
+    fs::create_dir_all(test_env.sandbox.path("home/.openclaw")).expect("a folder");
+    assert!(test_env.run(&["list"]).stdout.contains("beta"));
+}
