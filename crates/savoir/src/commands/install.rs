@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, env, ffi::OsString, process::ExitCode};
 
 use savoir_package::{
     install::{self, CheckedSkill, FetchReason, InstallOptions, InstallPlan, PlannedChange, State},
-    lock::Lock,
-    manifest::SkillRequirement,
+    lock::{self, Lock},
+    manifest::{self, SkillRequirement},
     registry::RequestedSkill,
     resolve::Update,
     source::{
@@ -217,7 +217,16 @@ pub(super) fn install(args: &Args) -> Result<ExitCode, CommandError> {
     if args.sources.is_empty() {
         let Args { agents, consent, ask, output, .. } = args;
         let request = sync::SyncRequest { agents, consent, ask, only_looks: output.dry_run };
-        return sync::sync(&context, &request, args.output, args.frozen);
+        let done = sync::sync(&context, &request, args.output, args.frozen)?;
+        let root = context.skill_set.root();
+        if !root.join(manifest::FILE).exists() && !root.join(lock::FILE).exists() {
+            output::note(&format!(
+                "there is neither savoir.toml nor savoir.lock in {}; to install a skill: savoir \
+                 install SOURCE",
+                root.display()
+            ));
+        }
+        return Ok(done);
     }
     let (requested, sources) = parse_sources(args, &context)?;
     let mut listings = list_sources(&context, sources)?;

@@ -39,6 +39,9 @@ pub(crate) struct Args {
     agent: Vec<&'static Agent>,
     #[command(flatten)]
     scope: ScopeArgs,
+    /// Accepted for scripts that pass it to every command: this command never asks
+    #[arg(long, short, hide = true)]
+    yes: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -48,6 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn remove(args: &Args) -> Result<ExitCode, CommandError> {
+    // Nothing is asked, with and without it.
+    let _ = args.yes;
     let context = args.scope.open()?;
     context.check_installed(&args.names, "remove")?;
     let before = context.skill_set.state()?.lock;

@@ -24,11 +24,15 @@ use crate::{error::CommandError, output};
 Examples:
   savoir runs
   savoir runs --limit 5 --json
-  savoir runs show 20261115-0601"
+  savoir runs show 20261115-0601
+  savoir runs 20261115-0601              the same"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Show all details of this run: its ID, or the beginning of it
+    #[arg(value_name = "ID", conflicts_with = "limit")]
+    id: Option<String>,
     /// Number of runs to list, newest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -51,10 +55,14 @@ enum Command {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let records = RunRecords::new(&Home::from_environment()?);
-    match &args.command {
-        Some(Command::Show { id, json }) => {
+    let shown = match &args.command {
+        Some(Command::Show { id, json }) => Some((id, *json)),
+        None => args.id.as_ref().map(|id| (id, args.json)),
+    };
+    match shown {
+        Some((id, json)) => {
             let record = records.find(id)?;
-            if *json {
+            if json {
                 output::json(&record)?;
             } else {
                 output::text(&page(&serde_json::to_value(&record)?))?;

@@ -20,9 +20,13 @@ Examples:
 
 This restores all skill folders, savoir.toml and savoir.lock. The last 20 changes of each project
 can be undone, one after the other. Files edited after the change are kept, unless --force is given.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Args {
     #[command(flatten)]
     scope: ScopeArgs,
+    /// Accepted for scripts that pass it to every command: this command never asks
+    #[arg(long, short, hide = true)]
+    yes: bool,
     /// Discard edits that were made after the change
     #[arg(long, short)]
     force: bool,
@@ -39,6 +43,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn undo(args: &Args) -> Result<ExitCode, CommandError> {
+    // Nothing is asked, with and without it.
+    let _ = args.yes;
     let context = args.scope.open()?;
     let edits = if args.force { UserEdits::Discard } else { UserEdits::Keep };
     let plan = || Ok(context.skill_set.undo(edits)?);

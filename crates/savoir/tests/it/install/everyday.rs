@@ -194,3 +194,58 @@ fn folder_is_named_if_no_agent_is_found() {
     let user = test_env.run_ok(&["install", "../elsewhere/pdf", "--yes", "--user"]);
     assert!(user.stderr.contains("skills go to ~/.agents/skills"), "{user}");
 }
+
+#[test]
+fn unchanged_skills_are_not_scanned_again() {
+    let test_env = TestEnv::new();
+    test_env.run_ok(&["keys", "new", "ada"]);
+    for name in ["signed", "plain"] {
+        test_env.skill(&format!("elsewhere/{name}"), "1.0.0", "Do it.");
+    }
+    test_env.run_ok(&["sign", "../elsewhere/signed"]);
+    for name in ["signed", "plain"] {
+        test_env.run_ok(&["install", &format!("../elsewhere/{name}"), "--yes"]);
+    }
+    let scans = test_env.sandbox.path("home/.cache/savoir/scans");
+    assert!(scans.is_dir());
+    fs::remove_dir_all(&scans).expect("a folder");
+    for args in [&["sync", "--check"][..], &["sync", "--frozen"], &["install", "--frozen"]] {
+        test_env.run_ok(args);
+        assert!(!scans.exists(), "{args:?}");
+    }
+    // The first of these scans the signed skill, because it may have got another signature.
+    let update = ["update", "--dry-run"];
+    test_env.run_ok(&update);
+    let mut count = 0;
+    for folder in fs::read_dir(&scans).expect("a folder").flatten() {
+        for file in fs::read_dir(folder.path()).expect("a folder").flatten() {
+            count += 1;
+            let finding = r#"{"verdict":"block","findings":[{"rule":"download-and-execute","path":"SKILL.md","line":9,"column":1,"excerpt":"","severity":"critical","confidence":"high","message":"a stored message"}]}"#;
+            fs::write(file.path(), finding).expect("a file");
+        }
+    }
+    assert_eq!(count, 1);
+    let shown = test_env.run_ok(&[
+        "install", "../elsewhere/signed", "--dry-run", "--json", "--allow-blocked", "signed",
+    ]);
+    assert_eq!(shown.json()["skills"][0]["scan"]["verdict"], "block", "{shown}");
+}
+
+#[test]
+fn commands_that_never_ask_accept_yes() {
+    let test_env = TestEnv::with_pdf();
+    test_env.run_ok(&["remove", "pdf", "-y"]);
+    test_env.run_ok(&["undo", "--yes"]);
+    assert!(test_env.has(super::PDF));
+    test_env.run_ok(&["remove", "pdf", "--yes"]);
+    test_env.run_ok(&["undo", "-y"]);
+    assert!(test_env.has(super::PDF));
+}
+
+#[test]
+fn install_without_project_files_says_so() {
+    let test_env = TestEnv::new();
+    let bare = test_env.run_ok(&["install"]);
+    assert!(bare.stderr.contains("there is neither savoir.toml nor savoir.lock in"), "{bare}");
+    assert!(!TestEnv::with_pdf().run_ok(&["install"]).stderr.contains("there is neither"));
+}

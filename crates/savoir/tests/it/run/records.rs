@@ -168,3 +168,19 @@ fn user_commands_are_recorded() {
     assert_eq!(envelope["exit_code"], 1);
     assert_eq!(failing.record()["error"]["code"], "command-failed");
 }
+
+#[test]
+fn run_is_shown_by_its_id_alone() {
+    let test_env = RunTestEnv::new();
+    test_env.probe("probe", &[], "");
+    test_env.approve("probe");
+    test_env.run("probe", &["--param", "code=result = 1"]).succeeds();
+    let records = test_env.records();
+    let id = records[0]["id"].as_str().expect("an id");
+    let shown = test_env.savoir(&["runs", id]);
+    assert_eq!(shown.code, 0, "{shown}");
+    assert_eq!(shown.stdout, test_env.savoir(&["runs", "show", id]).stdout);
+    let unknown = test_env.savoir(&["runs", "20010101"]);
+    assert_ne!(unknown.code, 0, "{unknown}");
+    assert!(unknown.stderr.contains("20010101"), "{unknown}");
+}
