@@ -106,7 +106,9 @@ impl PublishReport<'_> {
     /// The findings of the local scan, the most severe first.
     fn findings(&self) -> Vec<String> {
         let mut all: Vec<&Finding> = self.request.report.findings.iter().collect();
-        all.sort_by_key(|finding| Reverse((finding.blocks(), finding.severity)));
+        all.sort_by_key(|finding| {
+            Reverse((finding.blocks(), finding.severity, finding.confidence))
+        });
         findings::limit_lines(
             all.into_iter().map(finding_with_fix).collect(),
             "savoir scan PATH shows all",

@@ -198,8 +198,9 @@ pub(super) fn blocked_skill_text(ready: &CheckedSkill, findings: &[Finding]) -> 
 
 /// The most severe finding, in one line.
 pub(super) fn findings(findings: &[Finding]) -> String {
-    let worst = findings.iter().max_by_key(|finding| finding.severity);
-    worst
+    let findings: Vec<&Finding> = findings.iter().collect();
+    worst_first(&findings)
+        .first()
         .map(|worst| format!(": {}:{}: {}", worst.path, worst.line, worst.message))
         .unwrap_or_default()
 }
@@ -208,7 +209,7 @@ pub(super) fn findings(findings: &[Finding]) -> String {
 fn public_message(ready: &CheckedSkill) -> String {
     let mut parts = Vec::new();
     let found = shown_findings(ready);
-    if let Some(worst) = found.iter().max_by_key(|finding| finding.severity) {
+    if let Some(worst) = worst_first(&found).first() {
         let count = output::plural(found.len(), "finding");
         let (verdict, severity) = (ready.report.verdict, worst.severity);
         let place = format!("{}:{}", worst.path, worst.line);
@@ -273,10 +274,11 @@ fn worst(ready: &CheckedSkill) -> Option<Severity> {
 fn rights(ready: &CheckedSkill) -> Vec<String> {
     let rights = ready.decisions().into_iter().filter_map(|(permission, decision)| {
         let how = match decision {
+            Decision::NotNeeded => return None,
+            _ if permission.refusal().is_some() => " (refused in every run)",
             Decision::Auto => "",
             Decision::Prompt => " (asks you)",
             Decision::Sandboxed => " (in the sandbox)",
-            Decision::NotNeeded => return None,
         };
         Some(format!("{permission}{how}"))
     });
@@ -295,6 +297,9 @@ fn signature_text(ready: &CheckedSkill) -> String {
     match &ready.attestation.signed {
         Some(signer) if signer.role.is_some() => {
             let tier = match ready.tier {
+                Tier::Experimental if ready.summary.claimed == Some(Tier::Experimental) => {
+                    ", experimental because SKILL.md claims no higher tier"
+                }
                 Tier::Experimental => "",
                 Tier::Community => ", community",
                 Tier::Verified => ", verified",
@@ -343,10 +348,18 @@ fn shown_findings(ready: &CheckedSkill) -> Vec<&Finding> {
     ready.report.findings.iter().filter(|finding| finding.severity >= Severity::Medium).collect()
 }
 
+/// Sorts findings so that the first is the one that `savoir scan` gives as the reason.
+fn worst_first<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
+    let mut findings = findings.to_vec();
+    findings.sort_by_key(|finding| {
+        std::cmp::Reverse((finding.blocks(), finding.severity, finding.confidence))
+    });
+    findings
+}
+
 /// Appends findings, the most severe first, so that others cannot push them off the screen.
 fn append_findings(page: &mut String, findings: &[&Finding]) {
-    let mut findings = findings.to_vec();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let findings = worst_first(findings);
     for finding in findings.iter().take(MAX_FINDINGS) {
         let style = if finding.severity >= Severity::High {
             AnsiColor::Red.on_default()
@@ -376,5 +389,36 @@ fn truncate_description(text: &str) -> String {
     match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use savoir_scan::{Confidence, Report, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn first_finding_is_the_reason_of_the_scan() {
+        let finding = |line: usize, severity: Severity, confidence: Confidence| Finding {
+            rule: savoir_scan::rule("concealment").unwrap(),
+            path: "SKILL.md".into(),
+            line,
+            column: 1,
+            excerpt: String::new(),
+            severity,
+            confidence,
+            message: format!("message {line}"),
+        };
+        let findings = vec![
+            finding(3, Severity::Medium, Confidence::High),
+            finding(5, Severity::High, Confidence::Medium),
+            finding(7, Severity::High, Confidence::High),
+            finding(9, Severity::High, Confidence::High),
+        ];
+        assert_eq!(super::findings(&findings), ": SKILL.md:7: message 7");
+        let report = Report { verdict: Verdict::Review, findings };
+        let all: Vec<&Finding> = report.findings.iter().collect();
+        assert_eq!(worst_first(&all)[0], report.reason().unwrap());
     }
 }
