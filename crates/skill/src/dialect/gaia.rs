@@ -15,7 +15,7 @@ use crate::{
     document::Document,
     frontmatter::{Fences, Unclosed},
     name::{self, NameGrammar},
-    permission::{self, Permission, Tier},
+    permission::{self, Level, Permission, PermissionError, Tier},
     shape::{Field, Limit, Shape, UnknownFields},
     skill::{Parameter, ParameterKind, Runner, Skill, Tool},
     version::{self, VersionRange},
@@ -505,7 +505,7 @@ fn permissions(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
             Err(problem) => found.push(
                 Diagnostic::error("invalid-permission", node.span, problem.to_string())
                     .field(field)
-                    .help("write `domain:level` or `domain:level:scope`"),
+                    .help(permission_help(text, &problem)),
             ),
         }
     }
@@ -519,6 +519,19 @@ fn permissions(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
                 .help("keep either `none` or the grant"),
         );
     }
+}
+
+/// A hint for a permission that is not one. If only the level is missing, as in `shell:bash`, it is
+/// the whole permission.
+fn permission_help(text: &str, problem: &PermissionError) -> String {
+    if let PermissionError::UnknownLevel { domain, found } = problem
+        && let [level] =
+            domain.levels().iter().filter(|it| **it != Level::None).collect::<Vec<_>>()[..]
+        && text.trim() == format!("{domain}:{found}")
+    {
+        return format!("write `{domain}:{level}:{found}`");
+    }
+    "write `domain:level` or `domain:level:scope`".to_owned()
 }
 
 fn tools(reader: &Reader<'_>, skill: &Skill, found: &mut Vec<Diagnostic>) {
@@ -677,4 +690,19 @@ fn write_requirements(skill: &Skill, fields: &mut Fields, at: &impl Fn(&str) -> 
         .collect();
     fields.put("requirements.skills", &at("requirements.skills"), skills);
     fields.put("requirements.host_tools", &at("tools_required"), requirements.host_tools.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permission_without_its_level_is_completed() {
+        let help = |text: &str| permission_help(text, &Permission::parse(text).unwrap_err());
+        assert_eq!(help("shell:bash"), "write `shell:execute:bash`");
+        assert_eq!(help("env:PATH"), "write `env:read:PATH`");
+        for text in ["shell", "network:example.com", "shell:bash:x", "files:read"] {
+            assert_eq!(help(text), "write `domain:level` or `domain:level:scope`", "{text}");
+        }
+    }
 }
