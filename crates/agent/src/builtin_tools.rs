@@ -168,7 +168,8 @@ impl BuiltinTools {
     /// Checks that a skill can be used now: on this machine, and in this mode.
     pub fn check_usable(&self, opened: &Opened) -> Result<(), LibraryError> {
         let skill = &opened.skill;
-        if let Some(reason) = self.tools.as_ref().and_then(|tools| tools.explain_not_in_mode(skill)) {
+        if let Some(reason) = self.tools.as_ref().and_then(|tools| tools.explain_not_in_mode(skill))
+        {
             let name = skill.name.clone();
             return Err(LibraryError::NotReady { name, code: "not-in-mode", reason });
         }
@@ -196,7 +197,8 @@ impl BuiltinTools {
     /// A note for other agents about an allow-list that names no known tool. A chat has a note of
     /// its own, because it knows all tools.
     fn unknown_tools_note(&self, skill: &Skill) -> Option<String> {
-        let grants = skill.policy.allowed_tools.as_deref().filter(|_| self.inline_forks.is_some())?;
+        let grants =
+            skill.policy.allowed_tools.as_deref().filter(|_| self.inline_forks.is_some())?;
         let is_own = |grant: &ToolGrant| skill.tools.iter().any(|tool| tool.name == grant.name);
         if grants.is_empty() || grants.iter().any(|grant| grant.may_exist() || is_own(grant)) {
             return None;

@@ -109,7 +109,9 @@ impl Opened {
         let path = std::env::var_os("PATH").unwrap_or_default();
         match structured::check_ready(&self.skill, &path) {
             Ok(()) => Ok(None),
-            Err(PrepareError::Runtime(SkillrtRunError::McpTool)) => Ok(Some(MCP_TOOL_NOTE.to_owned())),
+            Err(PrepareError::Runtime(SkillrtRunError::McpTool)) => {
+                Ok(Some(MCP_TOOL_NOTE.to_owned()))
+            }
             // skillrt wants such a skill to fail before anything is done.
             Err(error) if self.skill.dialect == Dialect::SKILLRT => Err(LibraryError::NotReady {
                 name: self.skill.name.clone(),

@@ -56,7 +56,8 @@ impl RunEnvironment {
         // If the whole home is a repository, the user does not want every skill to see it.
         let repository = repository.filter(|path| !home.starts_with(path)).map(Path::to_owned);
         let worktree = repository.as_deref().and_then(LinkedWorktree::of);
-        let worktree = worktree.filter(|one| one.common.parent().is_some_and(|main| !home.starts_with(main)));
+        let worktree =
+            worktree.filter(|one| one.common.parent().is_some_and(|main| !home.starts_with(main)));
         Self {
             repository,
             worktree,

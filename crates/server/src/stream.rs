@@ -69,9 +69,7 @@ impl StreamKind {
     /// The last events of a run that the server ends early.
     fn interrupted_events(self, why: &str) -> [Event; 2] {
         match self {
-            Self::Skill | Self::Chat => {
-                [Event::error(why), Event::failed(why)]
-            }
+            Self::Skill | Self::Chat => [Event::error(why), Event::failed(why)],
             Self::Workflow => {
                 [Event::WorkflowError { error: why.to_owned() }, Event::Done(Done::Failed)]
             }

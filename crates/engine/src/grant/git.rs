@@ -118,10 +118,10 @@ impl LinkedWorktree {
             return None;
         }
         let target = read_file(&pointer)?;
-        let git_dir = root.join(target.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-        let target_in = |file: &str| {
-            git_dir.join(read_file(&git_dir.join(file))?.trim()).canonicalize().ok()
-        };
+        let git_dir =
+            root.join(target.trim().strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+        let target_in =
+            |file: &str| git_dir.join(read_file(&git_dir.join(file))?.trim()).canonicalize().ok();
         let (common, back) = (target_in("commondir")?, target_in("gitdir")?);
         let is_linked = back == pointer.canonicalize().ok()?
             && git_dir.parent()? == common.join("worktrees")

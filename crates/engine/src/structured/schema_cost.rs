@@ -13,7 +13,8 @@ const PER_VALUE: u64 = 20;
 const MAX_DEPTH: usize = 400;
 
 /// Keywords with schemas that apply to the same value.
-const SAME_VALUE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contentSchema"];
+const SAME_VALUE: [&str; 8] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contentSchema"];
 /// Keywords with a map of schemas that apply to the same value.
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords with schemas for the members of an object or the items of a list.
@@ -27,7 +28,8 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 const JSON_SCHEMA_ORG: [&str; 2] = ["https://json-schema.org/", "http://json-schema.org/"];
 
 /// Why a schema is not used.
-pub(super) const TOO_MUCH: &str = "checking this answer would take too long; use fewer alternatives and references";
+pub(super) const TOO_MUCH: &str =
+    "checking this answer would take too long; use fewer alternatives and references";
 
 /// Checks that validation takes a bounded number of steps.
 pub(super) fn check(schema: &Value, value: &Value) -> Result<(), String> {
@@ -134,8 +136,9 @@ impl<'a> Steps<'a> {
                     for (at, one) in list(inner).iter().enumerate() {
                         // A list of schemas has one for each item.
                         let only = inner.is_array().then_some(at);
-                        for (_, part) in
-                            parts(value).enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
+                        for (_, part) in parts(value)
+                            .enumerate()
+                            .filter(|(at, _)| only.is_none_or(|only| only == *at))
                         {
                             add(self.of(one, part, depth + 1)?);
                         }
@@ -153,8 +156,10 @@ impl<'a> Steps<'a> {
         // `"$recursiveRef": "#"`, or not a text, which the validator refuses.
         let Some(text) = reference.as_str() else { return Ok(Vec::new()) };
         let (address, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let unknown = || Err(format!("it refers to `{text}`; write such references as #/$defs/NAME"));
-        let is_of_json_schema = JSON_SCHEMA_ORG.iter().any(|site| address.starts_with(site)) && self.anchors.named.is_empty();
+        let unknown =
+            || Err(format!("it refers to `{text}`; write such references as #/$defs/NAME"));
+        let is_of_json_schema = JSON_SCHEMA_ORG.iter().any(|site| address.starts_with(site))
+            && self.anchors.named.is_empty();
         if is_of_json_schema {
             return Ok(Vec::new());
         }
@@ -170,11 +175,13 @@ impl<'a> Steps<'a> {
 
 /// The steps of the keywords that have no schema.
 fn own_steps(keywords: &Map<String, Value>, value: &Value) -> u64 {
-    let length = |key: &str| keywords.get(key).map_or(0, |list| match list {
-        Value::Array(items) => items.len() as u64,
-        Value::Object(members) => members.len() as u64,
-        _ => 0,
-    });
+    let length = |key: &str| {
+        keywords.get(key).map_or(0, |list| match list {
+            Value::Array(items) => items.len() as u64,
+            Value::Object(members) => members.len() as u64,
+            _ => 0,
+        })
+    };
     let parts = parts(value).count() as u64;
     1 + parts.saturating_mul(1 + length("patternProperties")) + length("enum") + length("required")
 }
@@ -208,7 +215,8 @@ mod tests {
         defs.insert("d40".to_owned(), json!({"type": "string"}));
         let wide = json!({"$defs": defs, "$ref": "#/$defs/d0"});
         assert_eq!(check(&wide, &json!(1)), Err(TOO_MUCH.to_owned()));
-        let both = json!([{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]);
+        let both =
+            json!([{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]);
         let deep = json!({"allOf": both});
         let value = (0..60).fold(json!({}), |inner, _| json!({"a": inner}));
         assert_eq!(check(&deep, &value), Err(TOO_MUCH.to_owned()));

@@ -361,6 +361,8 @@ fn truncate_description(document: &Document, description: String) -> String {
         return description;
     }
     let found = detect(document, None);
-    found.map_or_else(|| description.clone(), |found| found.dialect.truncate_description(&description).to_owned())
+    found.map_or_else(
+        || description.clone(),
+        |found| found.dialect.truncate_description(&description).to_owned(),
+    )
 }
-

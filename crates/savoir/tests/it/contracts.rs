@@ -166,8 +166,7 @@ fn failed_model_has_a_code_and_a_reason_in_json() {
         command.env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
         command.env("OPENAI_API_KEY", "x").env("OPENAI_MODEL", "m");
     };
-    let setups: [&dyn Fn(&mut std::process::Command); 2] =
-        [&|command| refused.of(command), &gone];
+    let setups: [&dyn Fn(&mut std::process::Command); 2] = [&|command| refused.of(command), &gone];
     for set in setups {
         let mut command = test_env.0.command_as("home", "project", &["run", "./ask", "--json"]);
         set(&mut command);
@@ -175,9 +174,9 @@ fn failed_model_has_a_code_and_a_reason_in_json() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let event = |name: &str| -> serde_json::Value {
-            let mut events = text.lines().map(|line| {
-                serde_json::from_str::<serde_json::Value>(line).expect("JSON")
-            });
+            let mut events = text
+                .lines()
+                .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
             events.find(|event| event["event"] == name).expect("the event")["data"].clone()
         };
         let error = event("error");

@@ -76,8 +76,8 @@ impl SkillResources {
         self.library.used(&name).await;
         let meta = Some(origin(Some(&name)));
         let message = PromptMessage::new_text_with_meta(Role::User, text, meta);
-        let result =
-            GetPromptResult::new(vec![message]).with_description(harmless(skill.truncated_description()));
+        let result = GetPromptResult::new(vec![message])
+            .with_description(harmless(skill.truncated_description()));
         Ok((result, opened))
     }
 }

@@ -108,7 +108,8 @@ mod tests {
                 "filesystem:read:./**", "filesystem:write:./**", "env:read:HOME",
             ]
         );
-        let home = ["filesystem:read", "filesystem:write"].map(|text| Permission::parse(text).unwrap());
+        let home =
+            ["filesystem:read", "filesystem:write"].map(|text| Permission::parse(text).unwrap());
         assert_eq!(to_skillrt(&home).filesystem, ["~/**"]);
         let lists = to_skillrt(&permissions);
         assert_eq!(lists.network, ["api.x.com", "*"]);

@@ -137,10 +137,7 @@ fn skill_prompt(skill: &Skill, llm: &Llm, context: &NodeContext<'_>) -> Result<S
 }
 
 /// Refuses values that do not have the type of their input, and missing ones, in a dialect with types.
-fn check_types(
-    skill: &Skill,
-    value: impl Fn(&Input) -> Option<String>,
-) -> Result<(), NodeError> {
+fn check_types(skill: &Skill, value: impl Fn(&Input) -> Option<String>) -> Result<(), NodeError> {
     if skill.dialect != Dialect::SKILLRT {
         return Ok(());
     }

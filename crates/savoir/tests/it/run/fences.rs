@@ -139,7 +139,8 @@ fn events_of_code_blocks_end_with_the_result() {
     let wrong = test_env(SCHEMA, "```bash\necho nope\n```");
     for (test_env, code, success) in [(&plain, 0, true), (&schema, 0, true), (&wrong, 1, false)] {
         let path = test_env.skill("fenced");
-        let run = test_env.savoir(&["run", &path, "--exec-fences", "--input", "pr-url=x", "--events"]);
+        let run =
+            test_env.savoir(&["run", &path, "--exec-fences", "--input", "pr-url=x", "--events"]);
         assert_eq!(run.code, code, "{run}");
         let lines: Vec<serde_json::Value> = run
             .stdout
@@ -149,6 +150,10 @@ fn events_of_code_blocks_end_with_the_result() {
         let last = lines.last().expect("an event");
         assert_eq!(last["event"], "result", "{run}");
         assert_eq!(last["data"]["success"], success, "{run}");
-        assert_eq!(last["data"]["exit_code"], if success { json!(0) } else { json!(null) }, "{run}");
+        assert_eq!(
+            last["data"]["exit_code"],
+            if success { json!(0) } else { json!(null) },
+            "{run}"
+        );
     }
 }

@@ -14,9 +14,17 @@ fn linked() -> RunTestEnv {
         &[
             ("state", "", "git status --short --branch"),
             ("commit", "", "sh -c \"git add . && git commit -q -m more && git log --oneline\""),
-            ("hook", "", "sh -c \"echo evil > $(git rev-parse --git-common-dir)/hooks/pre-commit\""),
+            (
+                "hook",
+                "",
+                "sh -c \"echo evil > $(git rev-parse --git-common-dir)/hooks/pre-commit\"",
+            ),
             ("point", "", "sh -c \"echo gitdir: evil > .git\""),
-            ("other", "", "sh -c \"echo x > $(git rev-parse --git-common-dir)/worktrees/two/HEAD\""),
+            (
+                "other",
+                "",
+                "sh -c \"echo x > $(git rev-parse --git-common-dir)/worktrees/two/HEAD\"",
+            ),
         ],
     );
     fs::rename(test_env.path("work"), test_env.path("main")).expect("a folder");

@@ -88,7 +88,8 @@ mod tests {
 
     /// The codes of the findings of a skillrt skill with this name and these fields.
     fn codes(name: &str, fields: &str) -> Vec<(&'static str, bool)> {
-        let text = format!("---\nname: {name}\nversion: 1.0.0\ndescription: d\n{fields}---\nDo it.\n");
+        let text =
+            format!("---\nname: {name}\nversion: 1.0.0\ndescription: d\n{fields}---\nDo it.\n");
         let reading = read_as(Source::new(text), Dialect::SKILLRT, None);
         reading.diagnostics.iter().map(|found| (found.code, found.is_error())).collect()
     }
