@@ -104,6 +104,7 @@ export const skills = {
     raw: 'Source text',
     rendered: 'Rendered',
     view: 'View',
+    sameName: 'Several accounts have a skill of this name, and this is shown only to the account that owns the skill.',
     unavailable: 'This server cannot show it. Update the server.',
     disabledNote: 'This skill is disabled: agents do not see it and nobody can run it. Review what it may do, then enable it.',
     flagged: {
