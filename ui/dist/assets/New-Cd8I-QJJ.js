@@ -1,1 +1,0 @@
-import"./format-XkaESZuf.js";import{t as e}from"./Workbench-DmWLoKeT.js";function t(t){e(t,{stored:``})}export{t as default};
