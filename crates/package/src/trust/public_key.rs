@@ -128,11 +128,14 @@ impl PublicKey {
         STANDARD.encode(&self.bytes)
     }
 
-    /// The key as text that [`Self::parse`] reads: a PEM block for keys that sign bundles, else base64.
+    /// The key as text that [`Self::parse`] reads: a PEM block for keys that sign bundles, a line of
+    /// OpenSSH for its keys, else base64. Only OpenPGP keys have no such text.
     pub fn to_text(&self) -> String {
         match self.kind {
             KeyKind::Ecdsa => oms::pem("PUBLIC KEY", &self.bytes),
-            _ => self.to_base64(),
+            KeyKind::Certificate => oms::pem("CERTIFICATE", &self.bytes),
+            KeyKind::Ssh => ssh::public_key_line_of(&self.bytes),
+            KeyKind::Ed25519 | KeyKind::OpenPgp => self.to_base64(),
         }
     }
 

@@ -163,6 +163,12 @@ pub(super) fn public_key_line(line: &str) -> Option<Vec<u8>> {
     (inner == name.as_bytes()).then_some(bytes)
 }
 
+/// Returns the line of OpenSSH for a public key, without a comment.
+pub(super) fn public_key_line_of(public: &[u8]) -> String {
+    let name = take_string(public).map_or(&b""[..], |(name, _)| name);
+    format!("{} {}", String::from_utf8_lossy(name), STANDARD.encode(public))
+}
+
 /// Returns the key id as `ssh-keygen -l` shows it.
 pub(super) fn key_id(public: &[u8]) -> Result<String, PublicKeyError> {
     match read_key(public) {

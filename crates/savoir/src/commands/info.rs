@@ -11,9 +11,10 @@ use clap_complete::engine::ArgValueCompleter;
 use savoir_package::{
     Tree,
     ledger::{ClashOutcome, LedgerEntry, NameClash},
+    registry::Name,
     source::is_in_local_bare_repository,
 };
-use savoir_skill::{Skill, folder::is_skill_file};
+use savoir_skill::{Skill, folder::is_skill_file, version::VersionRange};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -109,6 +110,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 }
 
 fn no_name(text: &str) -> CommandError {
+    if let Some((name, range)) = text.split_once('@')
+        && Name::parse(name).is_ok()
+        && let Err(error) = VersionRange::parse(range)
+    {
+        return CommandError::input(format!("`{text}`: {error}"))
+            .named("invalid_range")
+            .hint(format!("write a range such as {name}@1.2, {name}@^1.2 or {name}@~=1.2"));
+    }
     CommandError::input(format!("`{text}` is not a valid name of a published skill"))
         .named("invalid_name")
         .hint("write NAME, NAMESPACE/NAME or NAME@RANGE")

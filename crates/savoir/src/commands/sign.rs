@@ -201,6 +201,17 @@ impl AnyKey {
         Ok(Self::Own { name, key })
     }
 
+    /// The public key as `savoir registry keys add` reads it: its text, or its file.
+    pub(super) fn public_text(&self) -> String {
+        match self {
+            Self::Own { key, .. } => key.public_key().to_text(),
+            Self::Ssh(path) if path.extension().is_some_and(|end| end == "pub") => {
+                path.display().to_string()
+            }
+            Self::Ssh(path) => format!("{}.pub", path.display()),
+        }
+    }
+
     /// Returns the signed record of a skill.
     pub(super) fn sign(
         &self,

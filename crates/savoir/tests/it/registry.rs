@@ -2,6 +2,7 @@
 
 mod accounts;
 mod files_only;
+mod hints;
 mod live_registry;
 mod messages;
 mod review_decisions;

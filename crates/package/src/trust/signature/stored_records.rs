@@ -95,7 +95,7 @@ fn further_signature(
                 .map_err(|error| SignatureError::Ssh { place: place.clone(), error })?;
             Ok(Some(SignatureRecord {
                 key_id: Some(key.key_id()),
-                public_key: Some(key.to_base64()),
+                public_key: Some(key.to_text()),
                 ..new_record(SignatureKind::SshSig, place, entry)
             }))
         }

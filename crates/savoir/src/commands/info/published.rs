@@ -25,6 +25,9 @@ use crate::{
 /// Most versions and changelog lines that are printed; `--json` has all.
 const MAX_PRINTED_LINES: usize = 20;
 
+/// Who signed a version whose signature does not count.
+const UNREGISTERED_KEY: &str = "a key that is not registered in this registry";
+
 pub(super) struct PublishedRef {
     name: Name,
     range: VersionRange,
@@ -175,6 +178,11 @@ impl PublishedDetails {
         page.field("description", &self.description);
         page.field("author", &says("author"));
         page.field("license", &says("license"));
+        let tags = detail.and_then(|detail| detail.manifest.get("tags")?.as_array());
+        let tags = tags.into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        page.field("tags", &tags.join(", "));
+        page.field("homepage", &says("homepage"));
+        page.field("repository", &says("repository"));
         page.field("published", line.published_at.as_deref().unwrap_or_default());
         let publisher = detail.and_then(|detail| detail.publisher.as_deref());
         page.field("publisher", publisher.unwrap_or_default());
@@ -182,7 +190,9 @@ impl PublishedDetails {
         page.field("changelog", &changes(changelog.unwrap_or_default()));
         page.field("registry tier", self.tier().as_str());
         page.field("claimed tier", &self.claimed_tier_text());
-        let signer = line.signer.as_deref().unwrap_or("nobody");
+        let unknown_key = detail.is_some_and(|detail| detail.signature.is_some());
+        let nobody = if unknown_key { UNREGISTERED_KEY } else { "nobody" };
+        let signer = line.signer.as_deref().unwrap_or(nobody);
         // A skill without a namespace has its own publishers.
         let alone = signer.strip_prefix("_/").map(|name| format!("the publishers of {name}"));
         page.field("signed by", alone.as_deref().unwrap_or(signer));
@@ -211,12 +221,30 @@ impl PublishedDetails {
     fn claimed_tier_text(&self) -> String {
         match (self.line.claimed, self.tier()) {
             (Some(claimed), earned) if claimed > earned => {
-                format!("{claimed}, but not earned")
+                format!("{claimed}, but not earned: {}", self.missing_for_next_tier())
             }
             (Some(claimed), earned) if claimed < earned => {
                 format!("{claimed}, which limits its trust")
             }
             _ => String::new(),
+        }
+    }
+
+    /// Why the tier is not higher.
+    fn missing_for_next_tier(&self) -> String {
+        let Some(detail) = &self.detail else { return "this registry is a static mirror".into() };
+        let verdict = detail.audit.as_ref().map(|audit| &audit.verdict);
+        match (self.tier(), &self.line.signer, &detail.signature, verdict) {
+            (Tier::Verified | Tier::Community, ..) => "no auditor of the registry signed it".into(),
+            (_, None, None, _) => "it is unsigned".into(),
+            (_, None, Some(_), _) => {
+                let team = self.line.name.namespace().unwrap_or(self.line.name.last());
+                format!(
+                    "the key that signed it is not registered for `{team}`: savoir registry keys add"
+                )
+            }
+            (_, _, _, None) => "the registry has not scanned it yet".into(),
+            (_, _, _, Some(verdict)) => format!("the scan of the registry says {verdict}"),
         }
     }
 

@@ -52,7 +52,11 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     for info in offered.keys.iter().filter(|key| key.revoked_at.is_none()) {
         let key = parse_key(info, &offered.address)?;
         let Some(before) = store.get(&key.key_id()) else {
-            let publisher = args.publisher.clone().unwrap_or_else(|| namespace.to_owned());
+            // One key may sign several skills, so the name of one of them is not a publisher.
+            let publisher = args.publisher.clone().unwrap_or_else(|| {
+                let skill = offered.is_skill.then(|| format!("the publisher of {namespace}"));
+                skill.unwrap_or_else(|| namespace.to_owned())
+            });
             let (role, namespaces) = (Role::Publisher, namespaces.clone());
             let trusted = TrustedKey { key, publisher, role, namespaces };
             fresh.push(NewTrust { trusted, before: None });

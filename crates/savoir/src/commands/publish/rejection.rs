@@ -99,6 +99,10 @@ pub(super) fn registry_rejection(
         "forbidden_scope" if request.submission.name.is_anonymous() => {
             CommandError::refused(&error).hint("use a name that is not taken: --name NAME")
         }
+        "forbidden_scope" if error.reason() == Some("reserved_prefix") => {
+            CommandError::refused(&error)
+                .hint("rename the skill: change `name` in SKILL.md, and the name of its folder")
+        }
         "forbidden_scope" => CommandError::refused(&error)
             .hint("publish under a name or in a namespace that you own: --namespace NAMESPACE"),
         "audit_blocked"

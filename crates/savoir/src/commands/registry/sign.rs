@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use savoir_engine::approval::shell_word;
 use savoir_package::{
     File, Tree,
     registry::{
         Client, RegistryError,
         wire::{IndexLine, NewSignature},
     },
-    trust::{self, TrustStore},
+    trust::{self, Tier, TrustStore},
 };
 use serde_json::json;
 
@@ -69,14 +70,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let signer = signer(client, &line, &key_id).await?;
         let record = serde_json::from_slice(&record).map_err(CommandError::findings)?;
         let signature = NewSignature { signer: signer.to_owned(), record };
-        let judged = client.add_signature(&line.name, &line.version, &signature).await?;
+        let judged = client
+            .add_signature(&line.name, &line.version, &signature)
+            .await
+            .map_err(|error| unregistered_key_error(error, client, &line, &key_id, &key))?;
         let (name, version) = (&line.name, &line.version);
         let files = output::plural(tree.files().count(), "file");
         let text = format!(
             "signed         {name} {version}, {files}\nby             {publisher}, key {key_id}\n\
              integrity      {}\ntier           {}\n",
             line.integrity, judged.security_tier
-        );
+        ) + low_tier_reason(judged.security_tier, signer);
         let value = json!({
             "name": name, "version": version.to_string(), "key_id": key_id,
             "publisher": publisher, "integrity": line.integrity, "tier": judged.security_tier,
@@ -97,6 +101,47 @@ async fn signer(
     };
     let own = keys.iter().any(|known| known.key_id == key_id);
     Ok(if own { "publisher" } else { "auditor" })
+}
+
+/// Why a version that was just signed has the lowest tier.
+fn low_tier_reason(tier: Tier, signer: &str) -> &'static str {
+    match (tier, signer) {
+        (Tier::Community | Tier::Verified, _) => "",
+        (_, "auditor") => {
+            "because        no key of its publisher signed it, or the scan of the registry blocks it; \
+             savoir info shows which\n"
+        }
+        _ => {
+            "because        the scan of the registry found something; savoir info lists the findings\n"
+        }
+    }
+}
+
+/// Explains that a key is registered neither for the owner of the skill nor for an auditor.
+fn unregistered_key_error(
+    error: RegistryError,
+    client: &Client,
+    line: &IndexLine,
+    key_id: &str,
+    key: &AnyKey,
+) -> CommandError {
+    let is_unknown =
+        error.reason() == Some("not_admin") || matches!(error.code(), "unknown_key" | "not_admin");
+    if !is_unknown {
+        return error.into();
+    }
+    let team = line.name.namespace().unwrap_or(line.name.last());
+    let address = client.address();
+    CommandError::findings(format!(
+        "the key {key_id} is not registered for `{team}` in {address}, and is no auditor's key"
+    ))
+    .named("unknown_key")
+    .hint(format!(
+        "if you publish the skill, register the key, then sign again: savoir registry keys add \
+         {team} {} --registry {address}",
+        shell_word(&key.public_text())
+    ))
+    .hint("if you audit skills, an administrator adds you: savoir registry auditors add")
 }
 
 /// The index line of a version.

@@ -125,7 +125,7 @@ fn key_trusted_for_one_skill_is_trusted_for_the_next() {
     let first = trust("alone").stdout;
     assert!(first.contains("only for alone\n"), "{first}");
     let installed = test_env.install();
-    let output = "by alone, whose key you trust only for alone";
+    let output = "by the publisher of alone, whose key you trust only for alone";
     assert!(installed.stderr.contains(output), "{installed}");
     // The command in the hint of the install works.
     let second = trust("acme").stdout;

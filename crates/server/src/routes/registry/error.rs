@@ -120,9 +120,11 @@ impl From<RegistryError> for RegistryApiError {
             RegistryError::NobodyActs => return Self::unauthorized(error.to_string()),
             RegistryError::MissingScope { .. }
             | RegistryError::NotMember { .. }
-            | RegistryError::NotOwner { .. }
-            | RegistryError::NotAdmin
-            | RegistryError::Reserved { .. } => return Self::forbidden(error.to_string()),
+            | RegistryError::NotOwner { .. } => return Self::forbidden(error.to_string()),
+            // Clients give other hints for these than for a name that belongs to others.
+            RegistryError::NotAdmin | RegistryError::Reserved { .. } => {
+                return Self::forbidden(error.to_string()).with_reason(error.code());
+            }
             RegistryError::NotFound { .. } | RegistryError::Withdrawn { .. } => {
                 return Self::not_found(error.to_string());
             }

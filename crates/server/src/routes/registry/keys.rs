@@ -276,6 +276,8 @@ fn parse_key(text: &str) -> RegistryResult<(PublicKey, String)> {
             Ok((key, text))
         }
         KeyKind::Ssh => Ok((key, text.trim().to_owned())),
-        _ => Err(wrong(&"register an Ed25519 key or a key of OpenSSH; others sign no records")),
+        _ => Err(wrong(
+            &"a registry checks only Ed25519 keys of Savoir and keys of OpenSSH: register one of these",
+        )),
     }
 }
