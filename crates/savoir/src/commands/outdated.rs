@@ -77,7 +77,7 @@ fn list_outdated(
             Availability::Newer { version, .. } => {
                 writeln!(text, "{}", output::cell(&newer(name, locked, version.as_ref())))
             }
-            Availability::Published(published) => published_lines(name, state, published)
+            Availability::Published(published) => published_lines(name, context, state, published)
                 .into_iter()
                 .try_for_each(|line| writeln!(text, "{}", output::cell(&line))),
             Availability::Unknown(why) => {
@@ -130,7 +130,12 @@ fn newer(name: &str, locked: Option<&Version>, version: Option<&Version>) -> Str
 }
 
 /// The lines about a skill from a registry.
-fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Vec<String> {
+fn published_lines(
+    name: &str,
+    context: &InstallContext,
+    state: &State,
+    published: &PublishedStatus,
+) -> Vec<String> {
     let locked = state.lock.skills.get(name).map(|locked| &locked.version);
     let PublishedStatus { newer: within, beyond, yanked, yanked_reason, deprecated, .. } =
         published;
@@ -139,7 +144,7 @@ fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Ve
         lines.push(newer(name, locked, within.as_ref()));
     }
     if let Some(beyond) = beyond {
-        lines.push(out_of_range_line(name, state, beyond));
+        lines.push(out_of_range_line(name, context, state, beyond));
     }
     let installed = locked.map(|version| format!(" {version}")).unwrap_or_default();
     if *yanked {
@@ -153,10 +158,15 @@ fn published_lines(name: &str, state: &State, published: &PublishedStatus) -> Ve
 }
 
 /// The line about a newer version that `savoir update` does not install.
-pub(super) fn beyond_line(name: &str, state: &State, found: &Availability) -> Option<String> {
+pub(super) fn beyond_line(
+    name: &str,
+    context: &InstallContext,
+    state: &State,
+    found: &Availability,
+) -> Option<String> {
     let Availability::Published(published) = found else { return None };
     let beyond = published.beyond.as_ref().filter(|_| published.newer.is_none())?;
-    Some(out_of_range_line(name, state, beyond))
+    Some(out_of_range_line(name, context, state, beyond))
 }
 
 /// A line about an installed version that the registry removed.
@@ -182,7 +192,13 @@ fn removed_version_line(
 }
 
 /// Why a newer version is not an update, and how to install it.
-fn out_of_range_line(name: &str, state: &State, beyond: &Version) -> String {
+fn out_of_range_line(
+    name: &str,
+    context: &InstallContext,
+    state: &State,
+    beyond: &Version,
+) -> String {
+    let scope = if context.is_global() { " --user" } else { "" };
     let source = state.lock.skills.get(name).and_then(|locked| locked.source.published(name));
     let (address, published) = source.unwrap_or(("", name));
     let needs = |range: &VersionRange| !range.matches(beyond);
@@ -192,7 +208,7 @@ fn out_of_range_line(name: &str, state: &State, beyond: &Version) -> String {
         let registry = registry.as_deref().unwrap_or(address);
         return format!(
             "`{name}` {beyond} is available, but savoir.toml asks for {range}; to get it: \
-             savoir install {published}@^{beyond} --registry {registry}"
+             savoir install {published}@^{beyond}{scope} --registry {registry}"
         );
     }
     let asks =
@@ -206,8 +222,8 @@ fn out_of_range_line(name: &str, state: &State, beyond: &Version) -> String {
              allow it"
         ),
         None => format!(
-            "`{name}` {beyond} is available; to get it: savoir install {published}@^{beyond} \
-             --registry {address}"
+            "`{name}` {beyond} is available; to get it: savoir install \
+             {published}@^{beyond}{scope} --registry {address}"
         ),
     }
 }

@@ -148,7 +148,7 @@ fn changed_files(args: &Args, plan: &InstallPlan) -> String {
 
 /// Stores the notices of registries about versions that stay installed, for `savoir status`: a
 /// version may have been removed without a newer one. Returns notes about the named skills that
-/// have newer versions outside of the wanted range.
+/// have newer versions outside of the wanted range, or their number if all skills are updated.
 fn store_registry_status(
     args: &Args,
     context: &InstallContext,
@@ -167,8 +167,20 @@ fn store_registry_status(
             updates::save_some_updates(&context.cache, context.skill_set.root(), &now, &found);
         warn_if_not_stored(stored);
     }
-    let named = found.iter().filter(|(name, _)| args.names.contains(name));
-    Ok(named.filter_map(|(name, found)| outdated::beyond_line(name, &now, found)).collect())
+    let lines = found.iter().filter_map(|(name, found)| {
+        Some((name, outdated::beyond_line(name, context, &now, found)?))
+    });
+    if !args.names.is_empty() {
+        return Ok(lines.filter(|(name, _)| args.names.contains(name)).map(|(_, it)| it).collect());
+    }
+    let count = lines.count();
+    let scope = if context.is_global() { " --user" } else { "" };
+    let verb = if count == 1 { "has a newer version" } else { "have newer versions" };
+    let skills = output::plural(count, "skill");
+    let note = format!(
+        "{skills} {verb} that savoir.toml or another skill does not allow: savoir outdated{scope}"
+    );
+    Ok((count > 0).then_some(note).into_iter().collect())
 }
 
 pub(super) fn warn_if_not_stored(stored: Result<(), FileError>) {

@@ -343,6 +343,28 @@ fn missing_skill_is_an_error() {
 }
 
 #[test]
+fn hint_for_a_newer_version_of_the_user_has_the_option() {
+    let test_env = TestEnv::new();
+    let url = test_env.registry();
+    for version in ["1.0.0", "2.0.0"] {
+        test_env.skill("elsewhere/pdf", version, "Read it.");
+        test_env.publish("acme/pdf", "elsewhere/pdf");
+    }
+    test_env.run_ok(&["install", "acme/pdf@^1.0", "--registry", &url, "--user", "-y"]);
+    let all = test_env.run_ok(&["update", "--all", "--user", "-y"]);
+    let note = "1 skill has a newer version that savoir.toml or another skill does not allow: \
+                savoir outdated --user\n";
+    assert!(all.stderr.contains(note), "{all}");
+    let updated = test_env.run_ok(&["update", "pdf", "--user", "-y"]);
+    let line = updated.stderr.split_once("to get it: savoir ").expect("a hint").1;
+    let words: Vec<&str> = line.lines().next().expect("a line").split(' ').collect();
+    assert!(words.contains(&"--user"), "{updated}");
+    test_env.run_ok(&[&words[..], &["-y"]].concat());
+    assert!(!test_env.has("project/.claude/skills/pdf"), "no second copy");
+    assert!(test_env.read("home/.claude/skills/pdf/SKILL.md").contains("2.0.0"));
+}
+
+#[test]
 fn registry_notices_of_installed_skills_are_shown() {
     let test_env = TestEnv::new();
     let url = test_env.registry();
