@@ -597,7 +597,10 @@ impl RunContext<'_> {
             // denials, or if the program failed for another reason.
             let is_likely = denials.is_empty() && misses_a_file(&finished.envelope);
             let empty = empty.filter(|_| is_likely).map(str::to_owned);
-            let hints = empty.into_iter().chain(self.missing_package(&finished));
+            let unreachable = unreachable_hosts(&finished).into_iter().map(|host| {
+                format!("{host} could not be reached; the program got an HTTP error instead")
+            });
+            let hints = empty.into_iter().chain(self.missing_package(&finished)).chain(unreachable);
             FailedRun { error: hints.fold(error, CommandError::hint), denials }
         })
     }

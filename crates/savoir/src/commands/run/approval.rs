@@ -169,7 +169,12 @@ impl RunContext<'_> {
                 .hint(format!("to see what it may do: savoir approve {path}{additions}"))
                 .hint(once)
         } else {
-            refused.hint(format!("to approve it: savoir approve {path}{additions}")).hint(once)
+            refused
+                .hint(format!(
+                    "to approve it: savoir approve {path}{additions}; without a terminal, read what \
+                     this prints, then add --yes"
+                ))
+                .hint(once)
         }
     }
 }

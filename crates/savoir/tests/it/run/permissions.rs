@@ -93,6 +93,19 @@ fn files_to_read_and_files_to_write() {
     assert_eq!(test_env.sandbox.read("work/data/below/a.txt"), "inside");
 }
 
+/// A tool often fails with an error that does not name the host.
+#[test]
+fn failed_tool_names_a_host_that_could_not_be_reached() {
+    let test_env = RunTestEnv::with_probe(&["network:read:nowhere.invalid"]);
+    let code = "import urllib.request\ntry:\n    urllib.request.urlopen('http://nowhere.invalid/')\n\
+                except Exception:\n    pass\nraise ValueError('Expecting value')";
+    let skill = test_env.skill("probe");
+    let run = test_env.savoir(&["run", &skill, "--param", &format!("code={code}")]);
+    assert_eq!(run.code, 1, "{run}");
+    let hint = "nowhere.invalid could not be reached; the program got an HTTP error instead";
+    assert!(run.stderr.contains(hint), "{run}");
+}
+
 #[test]
 fn protected_files_are_never_written() {
     let test_env = RunTestEnv::with_probe(&["filesystem:write:./**"]);
