@@ -631,6 +631,62 @@ fn node_scripts_have_their_packages() {
     assert_eq!(made(&test_env, "node").len(), 1, "two skills share one");
 }
 
+/// `node_dependencies` of GAIA.
+#[test]
+fn tools_that_may_run_node_have_their_node_dependencies() {
+    let Some((test_env, _registry)) = node(&[]) else { return };
+    let needs = "requirements:\n  node_dependencies: ['pad@^1.0.0']\n";
+    test_env.probe("probe", &["shell:execute:node"], needs);
+    let approved = test_env.savoir(&["approve", &test_env.skill("probe"), "--yes"]);
+    assert!(approved.stdout.contains("installs pad@^1.0.0 (npm) into"), "{approved}");
+    let print =
+        "import subprocess\nresult = subprocess.run(WORDS, capture_output=True, text=True).stdout";
+    let node = print.replace("WORDS", "['node', '-e', \"console.log(require('pad')('x'))\"]");
+    assert_eq!(test_env.execute(&node), "[x]\n");
+    assert_eq!(made(&test_env, "node").len(), 1);
+    // Programs of packages start if every program may.
+    test_env.probe("probe", &["shell:execute"], needs);
+    test_env.approve("probe");
+    assert_eq!(test_env.execute(&node), "[x]\n");
+    assert_eq!(test_env.execute(&print.replace("WORDS", "['pad', 'y']")), "[y]\n");
+    test_env.probe("probe", &["shell:execute:node"], needs);
+    // A script of Node gets them, too.
+    test_env.write("skills/probe/a.js", "console.log(require('pad')('a'));\n");
+    test_env.approve("probe");
+    prints(&test_env, "probe/a.js", "[a]\n");
+    assert_eq!(made(&test_env, "node").len(), 1);
+    test_env.probe(
+        "bad",
+        &["shell:execute"],
+        "requirements:\n  node_dependencies: ['a@file:/etc']\n",
+    );
+    test_env.approve("bad");
+    let refused = test_env.run("bad", &["--param", "code=result = 1"]);
+    refused.fails(3, "requirement-refused");
+    refused.assert_error_contains(&["node_dependencies: ", "name packages of the registry"]);
+}
+
+#[test]
+fn node_dependencies_are_not_installed_if_no_program_can_use_them() {
+    let Some((test_env, _registry)) = node(&[]) else { return };
+    for permissions in [&[][..], &["shell:execute:git"], &["shell:none"]] {
+        let needs = "requirements:\n  node_dependencies: ['pad@^1.0.0']\n";
+        test_env.probe("probe", permissions, needs);
+        let approved = test_env.savoir(&["approve", &test_env.skill("probe"), "--yes"]);
+        assert_eq!(approved.code, 0, "{approved}");
+        let text = approved.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let note =
+            "npm packages that are not installed, because its tools may not run node: pad@^1.0.0";
+        assert!(text.contains(note), "{approved}");
+        let run = test_env.run("probe", &["--param", "code=result = 1"]);
+        run.succeeds();
+        let note = "pad@^1.0.0 is not installed, because the skill may not run node; \
+                    to use npm packages, it declares shell:execute:node";
+        assert!(run.0.stderr.contains(note), "{}", run.0);
+        assert!(made(&test_env, "node").is_empty());
+    }
+}
+
 #[test]
 fn lock_file_pins_versions() {
     let Some((test_env, _registry)) = node(&[("a.js", "console.log(require('pad')('a'));\n")])

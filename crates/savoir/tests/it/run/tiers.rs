@@ -157,6 +157,39 @@ fn access_to_every_file_needs_a_signed_skill() {
     test_env.run_probe().fails(3, "permission-not-enforceable");
 }
 
+/// `filesystem:read` and `filesystem:write` without a scope are the home and the current folder,
+/// as the question says.
+#[test]
+fn every_file_of_a_signed_skill_is_in_the_home_or_the_current_folder() {
+    for (permission, writes) in [("filesystem:read", false), ("filesystem:write", true)] {
+        let test_env = RunTestEnv::with_trusted_signature("amd", &[permission]);
+        let file = |path: &str| test_env.write(path, "mine").display().to_string();
+        let (home, elsewhere) = (file("home/notes.txt"), file("elsewhere/notes.txt"));
+        file("work/notes.txt");
+        let mut tried = vec![
+            format!("open('{home}').read()"),
+            "open('notes.txt').read()".to_owned(),
+            format!("open('{elsewhere}').read()"),
+        ];
+        let folders = [test_env.path("home"), test_env.path("work"), test_env.path("elsewhere")];
+        tried.extend(
+            folders.iter().map(|it| format!("open('{}/new', 'w').write('x')", it.display())),
+        );
+        let tried: Vec<&str> = tried.iter().map(String::as_str).collect();
+        let found = test_env.execute(&python_attempts(&tried));
+        assert_eq!((&found[0], &found[1]), (&json!("mine"), &json!("mine")), "{found}");
+        assert_eq!(found[2], "FileNotFoundError", "{found}");
+        for (place, is_granted) in ["home", "work", "elsewhere"].iter().zip([true, true, false]) {
+            let exists = test_env.path(&format!("{place}/new")).exists();
+            assert_eq!(exists, writes && is_granted, "{permission} in {place}: {found}");
+        }
+        let asked = test_env.savoir(&["approve", &test_env.skill("probe"), "--details"]);
+        let said = asked.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let phrase = "any file in your home and in the folder in which it is run";
+        assert!(said.contains(phrase), "{asked}");
+    }
+}
+
 #[test]
 fn default_access_needs_approval() {
     let mut test_env = RunTestEnv::with_key();

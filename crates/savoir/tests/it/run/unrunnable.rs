@@ -7,7 +7,7 @@ fn unenforceable_domains_are_refused_by_every_command() {
     for (permission, reason) in [
         ("desktop:control", "screen, keyboard and pointer cannot be shared in part"),
         ("mcp:connect:files", "a tool in the sandbox has no MCP client"),
-        ("database:read:db.example.com", "a database behind a network address"),
+        ("database:read:db.example.com", "a database server cannot be limited"),
     ] {
         let test_env = RunTestEnv::new();
         test_env.probe("probe", &[permission], "");
@@ -37,8 +37,8 @@ fn a_database_that_is_a_file_is_a_grant_of_the_file() {
 }
 
 #[test]
-fn openclaw_without_files_does_not_see_the_working_folder() {
-    for (flags, sees) in [("{filesystem: false, network: false}", false), ("{}", true)] {
+fn actions_of_openclaw_do_not_see_the_working_folder() {
+    for flags in ["{filesystem: false, network: false}", "{}", "{network: true}"] {
         let test_env = RunTestEnv::new();
         test_env.write(
             "skills/claw/SKILL.md",
@@ -55,8 +55,10 @@ fn openclaw_without_files_does_not_see_the_working_folder() {
         test_env.write("work/mine.txt", "mine");
         test_env.approve("claw");
         let found = test_env.run("claw/look", &[]).succeeds()["parsed"].clone();
-        assert_eq!(found["text"] == "mine", sees, "{flags}: {found}");
+        assert_eq!(found["text"], "FileNotFoundError", "{flags}: {found}");
         assert_ne!(found["net"], "connected");
+        let shown = test_env.savoir(&["approve", &test_env.skill("claw"), "--details"]);
+        assert!(!shown.to_string().contains("may read files"), "{shown}");
     }
 }
 
