@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use savoir_engine::{
-    Home, RunError, approval::Trust, loaded_skill::LoadedSkill, run_environment::RunEnvironment,
+    Home, RunError,
+    approval::{Trust, printable},
+    loaded_skill::LoadedSkill,
+    run_environment::RunEnvironment,
     secrets::Secrets,
 };
 use savoir_package::{
     Store, Tree, TreeError,
     lock::LockedSource,
+    path::PathProblem,
     policy::SkillFacts,
     source::PinnedSource,
     trust::{KeyError, KeyStore, SignatureKind, TrustStore, TrustStoreError, TrustedSources},
@@ -274,9 +278,17 @@ fn unfit(folder: &Path, error: &TreeError) -> CommandError {
     if let TreeError::Io { .. } = error {
         return CommandError::input(error).named(error.code());
     }
-    CommandError::findings(format!("{}: {error}", folder.display()))
-        .named(error.code())
-        .hint("use plain file names, and no symlinks that lead out of the folder")
+    let hint = match error {
+        TreeError::Path { path, problem: PathProblem::Collision(other) } => {
+            format!(
+                "remove or rename one of the two files: {}, {}",
+                printable(path),
+                printable(other)
+            )
+        }
+        _ => "use plain file names, and no symlinks that lead out of the folder".to_owned(),
+    };
+    CommandError::findings(format!("{}: {error}", folder.display())).named(error.code()).hint(hint)
 }
 
 /// `ed25519 key 21fe…`; the kind is omitted if the identifier includes it.

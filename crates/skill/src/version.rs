@@ -39,7 +39,9 @@ pub enum RangeError {
     #[error("`||` is not supported, alternatives cannot be written in one range")]
     Alternatives,
     /// A clause has no version, or one that cannot be read.
-    #[error("`{clause}` is not an optional operator and a version such as 1.2.3")]
+    #[error(
+        "`{clause}` is not a version such as 1.2.3, nor an operator and a version such as ^1.2"
+    )]
     BadClause {
         /// The clause as written, without its surrounding blanks.
         clause: String,

@@ -129,7 +129,7 @@ fn errors_have_a_position() {
         ("name: x\nskills:\n  - {version: 1}\n", "AGENT.yaml:3:5: the skill has no `name`"),
         (
             "name: x\nskills:\n  - name: a\n    version: 1.x\n",
-            "AGENT.yaml:4:14: `1.x` is not an optional operator",
+            "AGENT.yaml:4:14: `1.x` is not a version such as 1.2.3",
         ),
         (
             "name: x\nskills:\n  - name: a\n    required: perhaps\n",

@@ -99,7 +99,7 @@ fn errors_have_position_and_hint() {
         ),
         (
             "[skills]\na = \"1.x\"",
-            "savoir.toml:2:5: `1.x` is not an optional operator and a version such as 1.2.3",
+            "savoir.toml:2:5: `1.x` is not a version such as 1.2.3, nor an operator and a version such as ^1.2",
         ),
         (
             "[skills]\n\"ä\" = { vershion = \"1\" }",

@@ -123,8 +123,14 @@ fn check(part: &str) -> Result<(), &'static str> {
     let small = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
-    if !part.starts_with(|c: char| c.is_ascii_lowercase()) || !part.split('-').all(small) {
+    if part.bytes().any(|b| !b.is_ascii_lowercase() && !b.is_ascii_digit() && b != b'-') {
         return Err("other characters are in it");
+    }
+    if !part.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Err("it must start with a letter");
+    }
+    if !part.split('-').all(small) {
+        return Err("a hyphen must be between letters or digits, and single");
     }
     if RESERVED_NAMES.contains(&part) {
         return Err("this word means something else in addresses");
@@ -207,6 +213,15 @@ mod tests {
         ] {
             let error = Name::parse(text).unwrap_err();
             assert_eq!(error.code(), "invalid_name", "{text}");
+        }
+        for (text, why) in [
+            ("trail-", "a hyphen must be between"),
+            ("dou--ble", "a hyphen must be between"),
+            ("1a", "it must start with a letter"),
+            ("A", "other characters are in it"),
+        ] {
+            let error = Name::parse(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
         assert!(Name::parse(&"a".repeat(64)).is_ok());
         let error = Name::parse("a/../../b").unwrap_err().to_string();

@@ -278,8 +278,7 @@ fn explicit_spelling(text: &str, source: &Source) -> String {
 
 fn parse_registry(text: &str, rest: &str) -> Result<Source, SourceError> {
     let wrong = |why: &str| {
-        let hint = "for a folder or a file write `./` in front";
-        SourceError::text(text, format!("{why}; {hint}"))
+        SourceError::text(text, format!("{why}; if it is a folder or a file, write ./{text}"))
     };
     // `@acme/pdf`, as npm writes it, is the same as `acme/pdf`.
     let rest = rest.strip_prefix('@').unwrap_or(rest);

@@ -98,6 +98,20 @@ fn signing_and_verifying_round_trip() {
 }
 
 #[test]
+fn two_signature_files_get_a_hint_that_names_both() {
+    let sandbox = signed();
+    let record = sandbox.read("demo/signature.json");
+    sandbox.write("demo/SIGNATURE.json", record);
+    let run = sandbox.run(&["verify", "demo"]);
+    assert_ne!(run.code, 0, "{run}");
+    let hint = "remove or rename one of the two files: ";
+    assert!(run.stderr.contains(hint), "{run}");
+    for name in ["signature.json", "SIGNATURE.json"] {
+        assert!(run.stderr.split_once(hint).is_some_and(|(_, rest)| rest.contains(name)), "{run}");
+    }
+}
+
+#[test]
 fn differences_are_listed() {
     let sandbox = signed();
     sandbox.write("demo/SKILL.md", SKILL.replace("Says hello", "Says anything"));

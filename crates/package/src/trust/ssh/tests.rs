@@ -182,6 +182,16 @@ fn security_key_requires_touch() {
 }
 
 #[test]
+fn text_of_a_public_key_is_parsed_again() {
+    let line = public_key_text(&SigningKey::from_seed(&[7; 32]).unwrap());
+    let key = PublicKey::parse(&format!("{line} me@example.com")).unwrap();
+    assert_eq!(key.to_text(), line);
+    assert_eq!(PublicKey::parse(&key.to_text()), Ok(key));
+    let own = SigningKey::from_seed(&[7; 32]).unwrap().public_key();
+    assert_eq!(PublicKey::parse(&own.to_text()), Ok(own));
+}
+
+#[test]
 fn invalid_openssh_keys_are_rejected() {
     for line in ["ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIA== x", ""] {
         assert_eq!(public_key_line(line), None, "{line}");
