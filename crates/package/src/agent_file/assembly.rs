@@ -218,7 +218,8 @@ impl<'a> Builder<'_, 'a> {
         let text = why.to_string();
         let found = AssemblyFinding::new(FindingLevel::Error, why.code(), text.clone());
         let place = self.skills().find(|skill| mentions(&text, &skill.skill.name));
-        self.findings.push(Self::with_explanation(found, why).at(place));
+        let found = self.with_explanation(found, why);
+        self.findings.push(found.at(place));
     }
 
     fn report_skipped(&mut self, resolution: &Resolution) {
@@ -236,7 +237,7 @@ impl<'a> Builder<'_, 'a> {
         let place = self.find_requested(name);
         let is_unknown = matches!(why, ResolveError::Unknown(_));
         if !is_unknown || self.request.offers.unusable().all(|unusable| unusable.name != *name) {
-            self.findings.push(Self::with_explanation(found, why).at(place));
+            self.findings.push(self.with_explanation(found, why).at(place));
         }
         for unusable in self.request.offers.unusable().filter(|other| mentions(&text, &other.name))
         {
@@ -244,12 +245,14 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn with_explanation(mut found: AssemblyFinding, why: &ResolveError) -> AssemblyFinding {
+    fn with_explanation(&self, mut found: AssemblyFinding, why: &ResolveError) -> AssemblyFinding {
         found.hints.extend(why.hints().iter().cloned());
         match why {
-            ResolveError::Unknown(_) if found.hints.is_empty() => {
-                found.hint("install it, or name a folder that has it: --skills PATH")
-            }
+            ResolveError::Unknown(_) => found.hint(format!(
+                "install what is missing: savoir agent install {}; or name a folder that has it: \
+                 --skills PATH",
+                self.request.agent.file
+            )),
             _ => found,
         }
     }
@@ -344,7 +347,7 @@ impl<'a> Builder<'_, 'a> {
         };
         if offer.tier == Tier::Experimental {
             let message = format!(
-                "`{name}` {version} is unsigned: installing the agent elsewhere asks for consent"
+                "`{name}` {version} is experimental: installing the agent elsewhere asks for consent"
             );
             self.findings
                 .push(AssemblyFinding::new(FindingLevel::Note, "experimental", message).at(place));

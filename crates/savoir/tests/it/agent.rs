@@ -101,7 +101,7 @@ fn unsigned_skills_of_an_agent_are_noted() {
     let test_env = TestEnv::with_papers();
     let run = test_env.check(&[]);
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stdout.contains("is unsigned"), "{run}");
+    assert!(run.stdout.contains("is experimental"), "{run}");
     // A signed skill needs no question.
     assert_eq!(test_env.run(&["keys", "new", "ada"]).code, 0);
     for skill in ["skills/paper-search", "skills/text-tools"] {
