@@ -31,7 +31,7 @@ const ACCEPT_ALL: &str = "all";
 #[command(next_help_heading = "Consent")]
 pub(crate) struct Consent {
     /// Install what is shown without confirmation
-    #[arg(long, short, alias = "allow-experimental", overrides_with = "yes")]
+    #[arg(long, short, visible_alias = "allow-experimental", overrides_with = "yes")]
     pub(crate) yes: bool,
     /// Install this skill even if the scan blocks it; may be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]

@@ -27,6 +27,20 @@ fn user_is_asked_once_and_can_decline() {
 }
 
 #[test]
+fn permissions_that_no_run_gets_are_marked() {
+    let test_env = TestEnv::new();
+    let text = "---\nname: pad\ndescription: Moves the pointer. Use when asked to.\nversion: \"1.0.0\"\n\
+                metadata:\n  gaia:\n    permissions: [desktop:control, network:read:example.com]\n\
+                ---\n# Pad\n\nMove it.\n";
+    test_env.sandbox.write("elsewhere/pad/SKILL.md", text);
+    let asked = test_env.typed(&["install", "../elsewhere/pad"], "n\n");
+    assert!(asked.stderr.contains("desktop:control (refused in every run)"), "{asked}");
+    assert!(asked.stderr.contains("network:read:example.com (in the sandbox)"), "{asked}");
+    let help = test_env.run_ok(&["install", "--help"]).stdout;
+    assert!(help.contains("--allow-experimental"), "{help}");
+}
+
+#[test]
 fn user_picks_from_several_skills() {
     let test_env = TestEnv::new();
     for name in ["mail", "notes", "pdf"] {
