@@ -50,7 +50,7 @@ impl RateLimitStatus {
     }
 }
 
-const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Wraps every request: request id, log line, metrics and headers.
 pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -117,8 +117,9 @@ pub(crate) async fn limit_all(
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
     let fits = |id: &&str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        (8..=64).contains(&id.len()) && id.chars().all(plain)
+        // Characters with a meaning in log formats and in HTML.
+        let plain = |c: char| c.is_ascii_graphic() && !r#""'`\<>{}"#.contains(c);
+        (1..=128).contains(&id.len()) && id.chars().all(plain)
     };
     given.filter(fits).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
 }
@@ -138,6 +139,33 @@ fn without_secrets(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn safe_request_ids_of_proxies_are_used() {
+        let used = |id: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID_HEADER, HeaderValue::from_str(id).unwrap());
+            request_id(&headers) == id
+        };
+        let longest = "x".repeat(128);
+        for id in [
+            "abc-1",
+            "a",
+            "abc.def",
+            "Root=1-67891233-abcdef012345678912345678",
+            "Root=1-1;Parent=2;Sampled=1",
+            "00-4bf92f-00f067-01",
+            "a+b/c==",
+            "a:b@c",
+            &longest,
+        ] {
+            assert!(used(id), "{id}");
+        }
+        let too_long = "x".repeat(129);
+        for id in ["", "a b", "a\tb", "<b>", "a\"b", "a\\b", "a}b", &too_long] {
+            assert!(!used(id), "{id}");
+        }
+    }
 
     #[test]
     fn tokens_in_paths_are_not_logged() {

@@ -35,7 +35,7 @@ pub use setup::setup_link;
 use axum::{
     Router,
     extract::Request,
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware,
     response::{IntoResponse as _, Response},
 };
@@ -53,7 +53,8 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     app::App,
     error::ApiError,
-    middleware::{limit_all, observe},
+    middleware::{REQUEST_ID_HEADER, limit_all, observe},
+    stream::RUN_HEADER,
     web,
 };
 
@@ -190,7 +191,22 @@ fn cors(app: &App) -> CorsLayer {
             Method::DELETE,
             Method::OPTIONS,
         ])
-        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
+        .allow_headers([
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::IF_MATCH,
+            HeaderName::from_static("last-event-id"),
+            HeaderName::from_static("x-template-name"),
+        ])
+        .expose_headers([
+            header::ETAG,
+            header::RETRY_AFTER,
+            RUN_HEADER,
+            REQUEST_ID_HEADER,
+            HeaderName::from_static("x-ratelimit-limit"),
+            HeaderName::from_static("x-ratelimit-remaining"),
+            HeaderName::from_static("x-ratelimit-reset"),
+        ])
 }
 
 #[cfg(test)]
