@@ -357,7 +357,7 @@ pub(crate) async fn bytes(request: Request, limit: usize) -> ApiResult<Bytes> {
             if !waits {
                 drain(body).await;
             }
-            Err(ApiError::too_large())
+            Err(ApiError::too_large(limit))
         }
         Err(_) => Err(ApiError::bad_request("The request ended before its body was complete")),
     }

@@ -71,8 +71,14 @@ impl ApiError {
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
-    pub(crate) fn too_large() -> Self {
+    /// 413, with the limit in bytes.
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let limit = match limit >> 20 {
+            0 => format!("{} KiB", limit >> 10),
+            mebibytes => format!("{mebibytes} MiB"),
+        };
         Self::plain(StatusCode::PAYLOAD_TOO_LARGE, "Request body too large")
+            .with_hint(format!("send at most {limit}"))
     }
 
     pub(crate) fn too_slow() -> Self {

@@ -424,7 +424,7 @@ fn dialect(word: Option<&str>, field: &str) -> ApiResult<Option<Dialect>> {
 
 fn source(text: String) -> ApiResult<Source> {
     if text.len() > MAX_FILE_BYTES {
-        return Err(ApiError::too_large());
+        return Err(ApiError::too_large(MAX_FILE_BYTES));
     }
     Ok(Source::new(text))
 }

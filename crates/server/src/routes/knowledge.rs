@@ -13,7 +13,9 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body_util::Limited;
-use savoir_knowledge::{Passage, Reprocessing, SearchError, UploadError};
+use savoir_knowledge::{
+    Passage, Reprocessing, SearchError, UploadError, limits::MAX_DOCUMENT_BYTES,
+};
 use savoir_store::{Document, IndexingTask, KnowledgeBase};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -387,7 +389,7 @@ pub(super) fn missing_file() -> ApiError {
 
 pub(super) fn form_error(error: &MultipartError) -> ApiError {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        ApiError::too_large()
+        ApiError::too_large(MAX_DOCUMENT_BYTES)
     } else {
         ApiError::bad_request("The form cannot be read")
     }
