@@ -45,7 +45,7 @@ async fn health() -> Json<Value> {
 /// Whether requests can be served: the database and the storage take a small write.
 async fn ready(State(app): State<App>) -> Response {
     let health = readiness::check(&app).await;
-    let good = health.is_good() && !app.stop.is_cancelled();
+    let good = health.is_good();
     let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "status": if good { "ready" } else { "not ready" },

@@ -79,12 +79,13 @@ async fn bodies_that_are_too_large() {
     let ada = server.register("ada@example.org").await;
     let large = "x".repeat(1024 * 1024 + 1);
     let request = ada.request(Method::POST, "/api/v1/skills").body(large.clone());
-    Reply::of(request).await.refuses(413, "Request body too large");
+    let refused = json!({"detail": "Request body too large", "hint": "send at most 1 MiB"});
+    Reply::of(request).await.is(413, &refused);
     // The limit also applies to a body without a `Content-Length`.
     let chunks = futures::stream::iter([Ok::<_, std::io::Error>(large)]);
     let body = reqwest::Body::wrap_stream(chunks);
     let request = ada.request(Method::POST, "/api/v1/skills").body(body);
-    Reply::of(request).await.refuses(413, "Request body too large");
+    Reply::of(request).await.is(413, &refused);
     // A client that reads only after it has sent everything gets the response, too.
     let host = server.address;
     let head = format!(
@@ -129,7 +130,9 @@ async fn every_response_has_a_request_id() {
     assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
     let given = stranger.header("x-request-id", "proxy-12345678").get("/health").await;
     assert_eq!(given.header("x-request-id"), "proxy-12345678");
-    for bad in ["short", "with blanks in it", "<script>alert(1)</script>"] {
+    let given = stranger.header("x-request-id", "Root=1-6789;Sampled=1").get("/health").await;
+    assert_eq!(given.header("x-request-id"), "Root=1-6789;Sampled=1");
+    for bad in ["with blanks in it", "<script>alert(1)</script>"] {
         let reply = stranger.header("x-request-id", bad).get("/health").await;
         assert_ne!(reply.header("x-request-id"), bad);
     }
@@ -174,6 +177,32 @@ async fn server_without_writable_database_is_not_ready() {
     until(200).await;
 }
 
+/// An operator may move or replace the folder of the skills by mistake.
+#[tokio::test]
+async fn unreadable_skill_storage_is_an_error_and_not_ready() {
+    let server = TestServer::with(|config| config.limits.routes = 0).await;
+    let ada = server.register("ada@example.org").await;
+    let skill = |name: &str| json!({"name": name, "content": "---\ndescription: d\n---\nx"});
+    assert_eq!(ada.post("/api/v1/skills", &skill("a")).await.status, 201);
+    let (place, away) = (server.skills_folder(), server.files().join("away"));
+    std::fs::rename(&place, &away).unwrap();
+    std::fs::write(&place, "").unwrap();
+    ada.post("/api/v1/skills", &skill("b")).await.refuses(500, "Failed to create skill");
+    ada.get("/api/v1/skills").await.refuses(500, "Failed to list skills");
+    ada.get("/api/v1/skills/a").await.refuses(500, "Failed to get skill");
+    assert_eq!(ada.get("/api/v1/personal-skills").await.status, 500);
+    let ready = async || {
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let reply = server.stranger().get("/ready").await;
+        (reply.status.as_u16(), reply.json()["storage"].clone())
+    };
+    assert_eq!(ready().await, (503, json!("unreachable")));
+    std::fs::remove_file(&place).unwrap();
+    std::fs::rename(&away, &place).unwrap();
+    assert_eq!(ready().await, (200, json!("ok")));
+    assert_eq!(ada.get("/api/v1/skills").await.json()["total"], 1);
+}
+
 #[tokio::test]
 async fn error_in_the_global_rate_limit_is_an_internal_error() {
     let server = TestServer::start().await;
@@ -192,7 +221,7 @@ async fn cross_origin_requests() {
         let request = request.request(Method::OPTIONS, "/api/v1/skills/x");
         request
             .header("access-control-request-method", "PUT")
-            .header("access-control-request-headers", "authorization,content-type")
+            .header("access-control-request-headers", "authorization,content-type,if-match")
     };
     // Preflight requests do not count for the limit.
     for _ in 0..3 {
@@ -206,7 +235,7 @@ async fn cross_origin_requests() {
         );
         assert_eq!(
             sorted(&reply.header("access-control-allow-headers").to_lowercase()),
-            sorted("authorization,content-type")
+            sorted("authorization,content-type,if-match,last-event-id,x-template-name")
         );
         assert!(!reply.header("x-request-id").is_empty());
     }
@@ -216,6 +245,10 @@ async fn cross_origin_requests() {
     let page = server.stranger().header("origin", ours);
     let reply = page.get("/api/v1/auth/me").await;
     assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (401, ours));
+    let exposed = reply.header("access-control-expose-headers").to_lowercase();
+    for header in ["etag", "retry-after", "x-savoir-run", "x-request-id", "x-ratelimit-remaining"] {
+        assert!(exposed.split(',').any(|known| known == header), "{header}: {exposed}");
+    }
     // A page of another origin can read the 429 response.
     let reply = page.get("/api/v1/auth/me").await;
     assert_eq!((reply.status.as_u16(), reply.header("access-control-allow-origin")), (429, ours));
