@@ -770,7 +770,11 @@ impl IfMatch {
     }
 
     fn check(&self, tag: &str) -> ApiResult<()> {
-        let Some(wanted) = &self.0 else { return Ok(()) };
+        if self.accepts(tag) { Ok(()) } else { Err(Self::failed("skill")) }
+    }
+
+    /// Whether a change is allowed of what has this tag now.
+    pub(crate) fn accepts(&self, tag: &str) -> bool {
         let same = |known: &str| matches!(known.trim(), "*") || known.trim() == tag;
         if wanted.split(',').any(same) {
             return Ok(());

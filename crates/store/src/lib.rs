@@ -61,4 +61,6 @@ pub use storage::Storage;
 pub use timestamp::Timestamp;
 pub use usage::{DayUsage, ModelRequest, TokenSums, Usage, UsageSummary};
 pub use workflow_versions::WorkflowVersion;
-pub use workflows::{Checkpoint, Execution, ExecutionStatus, NewWorkflow, Workflow, Workflows};
+pub use workflows::{
+    ChangedWorkflow, Checkpoint, Execution, ExecutionStatus, NewWorkflow, Workflow, Workflows,
+};

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Database, StoreError, Timestamp,
+    Database, DatabaseKind, StoreError, Timestamp,
+    database::WriteTransaction,
     sql::{Row, built, damaged, new_id, sql},
     workflow_versions::record_version,
 };
@@ -72,6 +73,36 @@ pub(crate) fn from_json<T: serde::de::DeserializeOwned>(
 
 fn to_json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Setting(error.to_string()))
+}
+
+/// The result of a change of a workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangedWorkflow {
+    /// The workflow after an update, or before it was deleted.
+    Done(Workflow),
+    /// There is no such workflow.
+    Missing,
+    /// The workflow is not the expected one, and was not changed.
+    Unexpected,
+}
+
+/// Reads a workflow that nobody else can change until the end of the transaction.
+async fn locked(
+    database: &Database,
+    transaction: &mut WriteTransaction,
+    id: &str,
+) -> Result<Option<Workflow>, StoreError> {
+    let lock = match database.kind() {
+        // The transaction has the lock of the whole database.
+        DatabaseKind::Sqlite => "",
+        DatabaseKind::Postgres => "FOR UPDATE",
+    };
+    let row = built(format!(
+        "SELECT id, name, description, graph, user_id, created_at, updated_at
+         FROM workflows WHERE id = $1 {lock}"
+    ));
+    let row = row.text(id).optional(&mut **transaction).await?;
+    row.as_ref().map(workflow).transpose()
 }
 
 /// The fields of a workflow that a user sets; `None` leaves a field unchanged.
@@ -194,15 +225,22 @@ impl Workflows<'_> {
         row.one(self.0.reader()).await?.count(0)
     }
 
-    /// Changes the fields that are set, and records a version. Returns `None` if the workflow does
-    /// not exist.
+    /// Changes the fields that are set, and records a version, if `is_expected` accepts the
+    /// workflow: nobody changes it in between.
     pub async fn update(
         &self,
         id: &str,
         change: NewWorkflow,
         user_id: Option<i64>,
-    ) -> Result<Option<Workflow>, StoreError> {
+        is_expected: impl FnOnce(&Workflow) -> bool + Send,
+    ) -> Result<ChangedWorkflow, StoreError> {
         let mut transaction = self.0.begin().await?;
+        let Some(before) = locked(self.0, &mut transaction, id).await? else {
+            return Ok(ChangedWorkflow::Missing);
+        };
+        if !is_expected(&before) {
+            return Ok(ChangedWorkflow::Unexpected);
+        }
         let row = sql("UPDATE workflows SET name = COALESCE($2, name),
                 description = COALESCE($3, description), graph = COALESCE($4, graph),
                 updated_at = $5
@@ -213,20 +251,30 @@ impl Workflows<'_> {
         .maybe_text(change.description.as_deref())
         .maybe_text(change.graph.map(|graph| graph.to_string()).as_deref())
         .time(Timestamp::now())
-        .optional(&mut *transaction)
+        .one(&mut *transaction)
         .await?;
-        let Some(row) = row else { return Ok(None) };
         let changed = workflow(&row)?;
         record_version(&mut transaction, &changed, user_id).await?;
         transaction.commit().await?;
-        Ok(Some(changed))
+        Ok(ChangedWorkflow::Done(changed))
     }
 
-    /// Deletes a workflow with its executions. Returns false if it does not exist.
-    pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
-        let removed =
-            sql("DELETE FROM workflows WHERE id = $1").text(id).run(self.0.writer()).await?;
-        Ok(removed == 1)
+    /// Deletes a workflow with its executions, if `is_expected` accepts it.
+    pub async fn delete(
+        &self,
+        id: &str,
+        is_expected: impl FnOnce(&Workflow) -> bool + Send,
+    ) -> Result<ChangedWorkflow, StoreError> {
+        let mut transaction = self.0.begin().await?;
+        let Some(before) = locked(self.0, &mut transaction, id).await? else {
+            return Ok(ChangedWorkflow::Missing);
+        };
+        if !is_expected(&before) {
+            return Ok(ChangedWorkflow::Unexpected);
+        }
+        sql("DELETE FROM workflows WHERE id = $1").text(id).run(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(ChangedWorkflow::Done(before))
     }
 
     /// Creates an execution, leased to `worker` for `lease`.

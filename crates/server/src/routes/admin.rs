@@ -13,7 +13,7 @@ use crate::{
     auth::{Authenticated, Caller, Json},
     body::{Members, Shape, Text},
     error::{ApiError, ApiResult},
-    params::Path,
+    params::{Page, Path, Query},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -105,17 +105,21 @@ impl UserChanged {
 
 /// List all accounts, newest first.
 #[utoipa::path(
-    get, path = "/admin/users", tag = "admin", security(("bearer" = [])),
-    responses((status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+    get, path = "/admin/users", tag = "admin", security(("bearer" = [])), params(Page),
+    responses(
+        (status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::BadShape,
+        docs::TooMany
+    )
 )]
 async fn list(
     State(app): State<App>,
-    authenticated: Authenticated,
+    authenticated: Authenticated<Query<Page>>,
 ) -> ApiResult<JsonResponse<UserList>> {
-    authenticated.caller.check_admin()?;
-    let users = app.database.accounts().list().await?;
-    let users: Vec<Person> = users.into_iter().map(Into::into).collect();
-    Ok(JsonResponse(UserList { total: users.len(), users }))
+    let Authenticated { caller, body: Query(page) } = authenticated;
+    caller.check_admin()?;
+    let all = app.database.accounts().list().await?;
+    let users = page.of(&all).iter().cloned().map(Into::into).collect();
+    Ok(JsonResponse(UserList { users, total: all.len() }))
 }
 
 /// Create an account.

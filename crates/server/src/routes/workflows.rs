@@ -8,7 +8,8 @@ use axum::{
 };
 use savoir_flow::workflow::{self as workflow, Graph, journal::LEASE};
 use savoir_store::{
-    Execution, ExecutionStatus, NewWorkflow, Run, RunEnd, Timestamp, Workflow, WorkflowVersion,
+    ChangedWorkflow, Execution, ExecutionStatus, NewWorkflow, Run, RunEnd, Timestamp, Workflow,
+    WorkflowVersion,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -24,6 +25,7 @@ use crate::{
     executions::{self, RunningExecution},
     limits::{MAX_GRAPH_BYTES, MAX_GRAPH_VALUES, MAX_WORKFLOWS},
     params::{Page, Path, Query},
+    skill_lookup::{IfMatch, tag_of},
     stream::{self, OnDisconnect, StreamKind},
 };
 
@@ -391,7 +393,7 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
     let workflow =
         NewWorkflow { name: Some(body.name), description: body.description, graph: Some(graph) };
     let workflow = app.database.workflows().create(workflow, Some(user_id)).await?;
-    Ok((StatusCode::CREATED, JsonResponse(WorkflowItem::from(workflow))).into_response())
+    Ok(with_tag(StatusCode::CREATED, workflow))
 }
 
 /// Show a workflow.
@@ -406,32 +408,58 @@ async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
     authenticated: Authenticated,
-) -> ApiResult<JsonResponse<WorkflowItem>> {
+) -> ApiResult<Response> {
     let found = executions::find(&app, &authenticated.caller, &id).await?;
-    Ok(JsonResponse(found.ok_or_else(|| not_found(&id))?.into()))
+    Ok(with_tag(StatusCode::OK, found.ok_or_else(|| not_found(&id))?))
 }
 
 /// Update a workflow. Missing or null fields stay unchanged.
 #[utoipa::path(
     put, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The workflow")), request_body = WorkflowChange,
+    params(
+        ("id" = String, Path, description = "The workflow"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the workflow to change")
+    ),
+    request_body = WorkflowChange,
     responses(
-        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::Missing, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::Missing, docs::Changed,
+        docs::TooLarge, docs::BadShape, docs::TooMany
     )
 )]
 async fn update(
     State(app): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     authenticated: Authenticated<Json<WorkflowChange>>,
-) -> ApiResult<JsonResponse<WorkflowItem>> {
+) -> ApiResult<Response> {
     changeable(&app, &authenticated.caller, &id).await?;
     let Json(WorkflowChange { name, description, graph_data }) = authenticated.body;
     let change = NewWorkflow { name, description, graph: graph_data };
-    let user_id = authenticated.caller.user.id;
-    let changed = app.database.workflows().update(&id, change, Some(user_id)).await?;
-    let changed = changed.ok_or_else(|| not_found(&id))?;
-    Ok(JsonResponse(changed.into()))
+    let (user_id, condition) = (authenticated.caller.user.id, IfMatch::new(&headers));
+    let is_expected = |workflow: &Workflow| condition.accepts(&tag_of_workflow(workflow));
+    let workflows = app.database.workflows();
+    let changed = workflows.update(&id, change, Some(user_id), is_expected).await?;
+    Ok(with_tag(StatusCode::OK, done(changed, &id)?))
+}
+
+/// The workflow after a change, or the response if it was not changed.
+fn done(changed: ChangedWorkflow, id: &str) -> ApiResult<Workflow> {
+    match changed {
+        ChangedWorkflow::Done(workflow) => Ok(workflow),
+        ChangedWorkflow::Missing => Err(not_found(id)),
+        ChangedWorkflow::Unexpected => Err(IfMatch::failed("workflow")),
+    }
+}
+
+/// The entity tag of what a user can change in a workflow.
+fn tag_of_workflow(workflow: &Workflow) -> String {
+    let Workflow { name, description, graph, .. } = workflow;
+    tag_of(&json!([name, description, graph]).to_string())
+}
+
+fn with_tag(status: StatusCode, workflow: Workflow) -> Response {
+    let tag = [(header::ETAG, tag_of_workflow(&workflow))];
+    (status, tag, JsonResponse(WorkflowItem::from(workflow))).into_response()
 }
 
 /// A saved version of a workflow.
@@ -529,20 +557,26 @@ async fn version(
 /// Delete a workflow with its executions.
 #[utoipa::path(
     delete, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The workflow")),
+    params(
+        ("id" = String, Path, description = "The workflow"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the workflow to delete")
+    ),
     responses(
-        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Missing,
+        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Missing, docs::Changed,
         docs::TooMany
     )
 )]
 async fn delete(
     State(app): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
     changeable(&app, &authenticated.caller, &id).await?;
-    let removed = app.database.workflows().delete(&id).await?;
-    if removed { Ok(StatusCode::NO_CONTENT) } else { Err(not_found(&id)) }
+    let condition = IfMatch::new(&headers);
+    let is_expected = |workflow: &Workflow| condition.accepts(&tag_of_workflow(workflow));
+    done(app.database.workflows().delete(&id, is_expected).await?, &id)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Run a workflow and stream its events.

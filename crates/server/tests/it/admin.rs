@@ -16,6 +16,11 @@ async fn users_are_listed_newest_first() {
     ada.get("/api/v1/admin/users").await.refuses(403, NOT_ADMIN);
     let all = json!({"users": [bob.user, ada.user, admin.user], "total": 3});
     admin.get("/api/v1/admin/users").await.is(200, &all);
+    let page = json!({"users": [ada.user], "total": 3});
+    admin.get("/api/v1/admin/users?limit=1&offset=1").await.is(200, &page);
+    for bad in ["limit=0", "limit=abc", "offset=-1"] {
+        assert_eq!(admin.get(&format!("/api/v1/admin/users?{bad}")).await.status, 422, "{bad}");
+    }
     admin.delete(&format!("/api/v1/admin/users/{}", ada.id())).await;
     let left = json!({"users": [bob.user, admin.user], "total": 2});
     admin.get("/api/v1/admin/users").await.is(200, &left);

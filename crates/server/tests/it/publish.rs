@@ -92,7 +92,7 @@ async fn only_the_owner_publishes() {
     server.stranger().get(&path).await.refuses(403, "Invalid or expired token");
     admin.call(&format!("/api/v1/admin/users/{}/enable", ada.id())).await;
     assert_eq!(server.stranger().get(&path).await.status, 200);
-    server.database.workflows().delete(&id).await.unwrap();
+    server.database.workflows().delete(&id, |_| true).await.unwrap();
     server.stranger().get(&path).await.refuses(403, "Invalid or expired token");
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use savoir_store::{Checkpoint, ExecutionStatus, NewWorkflow, Timestamp};
+use savoir_store::{ChangedWorkflow, Checkpoint, ExecutionStatus, NewWorkflow, Timestamp};
 use serde_json::json;
 
 use crate::harness::for_each_database;
@@ -29,17 +29,47 @@ async fn workflow_lifecycle() {
 
         let graph = json!({"nodes": [{"z": 1, "a": "\u{0}"}], "edges": []});
         let change = NewWorkflow { graph: Some(graph.clone()), ..NewWorkflow::default() };
-        let changed = workflows.update(&mine.id, change, Some(1)).await.unwrap().unwrap();
+        let changed = workflows.update(&mine.id, change, Some(1), |_| true).await.unwrap();
+        let ChangedWorkflow::Done(changed) = changed else { panic!("{changed:?}") };
         assert_eq!((changed.name.as_str(), &changed.graph), ("mine", &graph));
         assert!(changed.updated_at > mine.updated_at);
         assert_eq!(workflows.get(&mine.id).await.unwrap(), Some(changed));
-        assert_eq!(workflows.update("none", named("x"), None).await.unwrap(), None);
+        let missing = workflows.update("none", named("x"), None, |_| true).await.unwrap();
+        assert_eq!(missing, ChangedWorkflow::Missing);
 
         let run = workflows.begin(&theirs.id, None, "in", None, "w", MINUTE).await.unwrap();
-        assert!(workflows.delete(&theirs.id).await.unwrap());
-        assert!(!workflows.delete(&theirs.id).await.unwrap());
+        let kept =
+            workflows.delete(&theirs.id, |workflow| workflow.name != "theirs").await.unwrap();
+        assert_eq!(kept, ChangedWorkflow::Unexpected);
+        let deleted = workflows.delete(&theirs.id, |_| true).await.unwrap();
+        assert_eq!(deleted, ChangedWorkflow::Done(theirs.clone()));
+        let missing = workflows.delete(&theirs.id, |_| true).await.unwrap();
+        assert_eq!(missing, ChangedWorkflow::Missing);
         assert_eq!(workflows.execution(&run.id).await.unwrap(), None);
         assert!(workflows.get(&ours.id).await.unwrap().is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_concurrent_changes_of_an_expected_workflow_one_is_made() {
+    for_each_database(async |place| {
+        let workflows = place.database.workflows();
+        let workflow = workflows.create(named("0"), None).await.unwrap();
+        let changes = (1..=8).map(|number| {
+            let (database, id) = (place.database.clone(), workflow.id.clone());
+            tokio::spawn(async move {
+                let is_expected = |before: &savoir_store::Workflow| before.name == "0";
+                let change = named(&number.to_string());
+                database.workflows().update(&id, change, None, is_expected).await.unwrap()
+            })
+        });
+        let changes = futures::future::join_all(changes.collect::<Vec<_>>()).await;
+        let done = changes
+            .into_iter()
+            .filter(|changed| matches!(changed, Ok(ChangedWorkflow::Done(_))))
+            .count();
+        assert_eq!(done, 1);
     })
     .await;
 }

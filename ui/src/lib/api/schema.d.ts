@@ -5784,7 +5784,12 @@ export interface operations {
     };
     admin_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: number;
+                /** @description Number of items to skip. */
+                offset?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5816,6 +5821,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description The body is invalid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShapeDetail"];
                 };
             };
             /** @description Too many requests; `Retry-After` says how long to wait. */
@@ -11706,7 +11720,10 @@ export interface operations {
     workflows_update: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the workflow to change */
+                "If-Match"?: string | null;
+            };
             path: {
                 /** @description The workflow */
                 id: string;
@@ -11746,6 +11763,15 @@ export interface operations {
                     "application/json": components["schemas"]["Detail"];
                 };
             };
+            /** @description It was changed since it was read. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -11778,7 +11804,10 @@ export interface operations {
     workflows_delete: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The ETag of the workflow to delete */
+                "If-Match"?: string | null;
+            };
             path: {
                 /** @description The workflow */
                 id: string;
@@ -11805,6 +11834,15 @@ export interface operations {
             };
             /** @description Not found, or it belongs to another user. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Detail"];
+                };
+            };
+            /** @description It was changed since it was read. */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
