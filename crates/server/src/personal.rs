@@ -35,10 +35,8 @@ pub use skill_writer::{
 };
 pub(crate) use skill_writer::{SavedSkill, TextChange, owner_line, owner_of};
 
+pub(crate) use savoir_skill::dialect::agent_flow::RESERVED_NAMES;
 use savoir_store::{Resource, StoreError};
-
-/// Names that skills cannot have, because routes use them.
-pub(crate) const RESERVED_NAMES: &[&str] = &["import", "catalog"];
 
 /// Maximum bytes of one file of a skill that is read.
 const MAX_FILE_BYTES_IN_STORE: u64 = savoir_package::limits::MAX_FILE_BYTES;

@@ -6,7 +6,11 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_skill::{Dialect, dialect::template_description, name::NameGrammar};
+use savoir_skill::{
+    Dialect,
+    dialect::{agent_flow::RESERVED_NAMES, template_description},
+    name::NameGrammar,
+};
 
 use crate::{error::CommandError, output, write};
 
@@ -62,6 +66,10 @@ fn check_name(name: &str, dialect: Dialect) -> Result<(), CommandError> {
     } else {
         (NameGrammar::Published, savoir_skill::name::slugify(name))
     };
+    if dialect == Dialect::AGENT_FLOW && RESERVED_NAMES.contains(&name) {
+        let message = format!("`{name}` is not a valid skill name: servers use it for a route");
+        return Err(CommandError::input(message).hint(format!("try `{name}-skill`")));
+    }
     let Err(problem) = grammar.check(name) else { return Ok(()) };
     let name = name.escape_debug();
     let error = CommandError::input(format!("`{name}` is not a valid skill name: {problem}"));
@@ -71,4 +79,19 @@ fn check_name(name: &str, dialect: Dialect) -> Result<(), CommandError> {
             error.hint("use lower-case letters, digits and single hyphens, and start with a letter")
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_server_refuses_are_not_for_agent_flow() {
+        for name in ["import", "catalog"] {
+            let error = check_name(name, Dialect::AGENT_FLOW).unwrap_err().to_string();
+            assert!(error.contains("servers use it for a route"), "{error}");
+            assert!(check_name(name, Dialect::GAIA).is_ok());
+        }
+        assert!(check_name("importer", Dialect::AGENT_FLOW).is_ok());
+    }
 }

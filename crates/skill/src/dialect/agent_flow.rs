@@ -33,6 +33,9 @@ pub use stored::{Purpose, StoredSkillFile, with_owner, without_owner};
 /// Maximum size of a skill file, in bytes of UTF-8.
 pub const MAX_CONTENT_BYTES: usize = 51_200;
 
+/// Names that a server refuses for skills, because its routes use them.
+pub const RESERVED_NAMES: &[&str] = &["import", "catalog"];
+
 /// Default sampling temperature.
 pub const DEFAULT_TEMPERATURE: f64 = 0.7;
 
