@@ -33,7 +33,7 @@ use skill_writer::Notes;
 pub use skill_writer::{
     ConflictReason, ReplacedSkill, SkillToStore, SkillWriter, StoreSkillError, StoredSkill,
 };
-pub(crate) use skill_writer::{SavedSkill, TextChange, owner_line, owner_of};
+pub(crate) use skill_writer::{FileOwner, SavedSkill, TextChange};
 
 pub(crate) use savoir_skill::dialect::agent_flow::RESERVED_NAMES;
 use savoir_store::{Resource, StoreError};

@@ -33,8 +33,8 @@ use crate::{
     limits::MAX_CACHED_SKILLS,
     params::OwnerQuery,
     personal::{
-        self, ImportSource, RESERVED_NAMES, SavedSkill, SkillWriter, StoreSkillError, TextChange,
-        owner_line, owner_of,
+        self, FileOwner, ImportSource, RESERVED_NAMES, SavedSkill, SkillWriter, StoreSkillError,
+        TextChange,
     },
     skill_scan,
 };
@@ -340,7 +340,14 @@ impl Skills {
         match (all.as_slice(), purpose) {
             ([], _) => Ok(name.to_owned()),
             ([oldest], _) | ([oldest, ..], LookupPurpose::Read) => Ok(oldest.key.clone()),
-            (several, LookupPurpose::Change) => Err(ambiguous(name, several)),
+            (several, LookupPurpose::Change) => {
+                let mut owners = Vec::new();
+                for file in several {
+                    let owner = self.skill_writer.owner_of(file).await.map_err(store_error)?;
+                    owners.push(owner.into_user().unwrap_or_else(|| SHARED_OWNER.to_owned()));
+                }
+                Err(ambiguous(name, &owners))
+            }
         }
     }
 
@@ -476,14 +483,14 @@ impl Skills {
         let name = wanted.name;
         agent_flow::check_name(name)?;
         let key = self.resolve(caller, wanted, LookupPurpose::Read, failed).await?;
-        let file = self.read_file(&key, failed).await?;
-        let kept = match self.parse_stored(file.clone()) {
-            Ok(kept) => kept,
-            // The owner of a file that cannot be parsed is unknown.
-            Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
-                return Err(not_found(name));
-            }
-            Err(refusal) => return Err(refusal.into()),
+        let kept = match self.read_file(&key, failed).await? {
+            Ok(file) => match self.parse_stored(file.clone()) {
+                Ok(kept) => kept,
+                Err(refusal) => {
+                    return Err(self.broken(caller, &file, refusal.into(), failed).await);
+                }
+            },
+            Err((file, refusal)) => return Err(self.broken(caller, &file, refusal, failed).await),
         };
         let visible = kept.owner().is_none() || kept.is_owned_by(caller) || caller.user.is_admin();
         if visible { Ok(kept) } else { Err(not_found(name)) }
@@ -647,36 +654,58 @@ impl Skills {
         let file = self.files.read_lossy(&key).await;
         let file = file.map_err(|error| write_error(failed, error.into()))?;
         let file = file.ok_or_else(|| not_found(name))?;
-        let owner = match self.parse_stored(file.clone()) {
-            Ok(kept) => kept.stored.owner.clone(),
-            // The owner of a file that cannot be parsed is unknown.
-            Err(_) if !caller.user.is_admin() && !owns_text(&file, caller) => {
-                return Err(not_found(name));
-            }
-            Err(_) => owner_line(&file.text).map(str::to_owned),
-        };
-        let own = owner.as_deref() == Some(caller.owner_id().as_str());
+        let owner = self.skill_writer.owner_of(&file).await.or_failed(failed)?;
         match owner {
-            None if !caller.user.is_admin() => Err(ApiError::field(
+            FileOwner::Shared if !caller.user.is_admin() => Err(ApiError::field(
                 StatusCode::FORBIDDEN,
                 "user_id",
                 "Only an administrator can modify a skill without an owner",
             )),
-            Some(_) if !own && !caller.user.is_admin() => Err(not_found(name)),
-            owner => Ok(ChangeableSkill { tag: tag_of(&file.text), file, owner }),
+            owner if !caller.user.is_admin() && !owner.is_user(&caller.owner_id()) => {
+                Err(not_found(name))
+            }
+            owner => {
+                let owner = owner.into_user();
+                Ok(ChangeableSkill { tag: tag_of(&file.text), file, owner })
+            }
         }
     }
 
-    async fn read_file(&self, key: &str, failed: &str) -> ApiResult<SkillFile> {
+    /// The response for a file that cannot be read: only its owner and administrators see why.
+    async fn broken(
+        &self,
+        caller: &Caller,
+        file: &SkillFile,
+        refusal: ApiError,
+        failed: &str,
+    ) -> ApiError {
+        match self.skill_writer.owner_of(file).await {
+            Err(error) => write_error(failed, error.into()),
+            Ok(owner) if caller.user.is_admin() || owner.is_user(&caller.owner_id()) => refusal,
+            Ok(_) => not_found(file.name()),
+        }
+    }
+
+    /// Reads a file; one that is no valid text is returned with the response for those who may see
+    /// it.
+    async fn read_file(
+        &self,
+        key: &str,
+        failed: &str,
+    ) -> ApiResult<Result<SkillFile, (SkillFile, ApiError)>> {
         let name = name_of_key(key);
+        let store_error = |error: StoreError| write_error(failed, error.into());
         match self.files.read(key).await {
-            Ok(file) => file.ok_or_else(|| not_found(name)),
+            Ok(file) => file.map(Ok).ok_or_else(|| not_found(name)),
             Err(StoreError::Damaged { message, .. }) => {
+                let file = self.files.read_lossy(key).await.map_err(store_error)?;
+                let file = file.ok_or_else(|| not_found(name))?;
                 let message = format!("Skill '{name}' cannot be read: {message}");
-                Err(ApiError::field(StatusCode::BAD_REQUEST, "content", message)
-                    .with_hint("save its SKILL.md as UTF-8 text of at most one mebibyte"))
+                let refusal = ApiError::field(StatusCode::BAD_REQUEST, "content", message)
+                    .with_hint("replace its text with UTF-8 text of at most 50 KiB, or delete it");
+                Ok(Err((file, refusal)))
             }
-            Err(error) => Err(write_error(failed, error.into())),
+            Err(error) => Err(store_error(error)),
         }
     }
 
@@ -776,12 +805,14 @@ impl IfMatch {
     /// Whether a change is allowed of what has this tag now.
     pub(crate) fn accepts(&self, tag: &str) -> bool {
         let same = |known: &str| matches!(known.trim(), "*") || known.trim() == tag;
-        if wanted.split(',').any(same) {
-            return Ok(());
-        }
-        let message = "The skill was changed since it was read";
-        Err(ApiError::plain(StatusCode::PRECONDITION_FAILED, message)
-            .with_hint("read the skill again, merge the changes, and send its new ETag"))
+        self.0.as_deref().is_none_or(|wanted| wanted.split(',').any(same))
+    }
+
+    /// The response if something was changed since it was read.
+    pub(crate) fn failed(what: &str) -> ApiError {
+        let message = format!("The {what} was changed since it was read");
+        let hint = format!("read the {what} again, merge the changes, and send its new ETag");
+        ApiError::plain(StatusCode::PRECONDITION_FAILED, message).with_hint(hint)
     }
 }
 
@@ -806,10 +837,6 @@ struct ChangeableSkill {
     owner: Option<String>,
 }
 
-fn owns_text(file: &SkillFile, caller: &Caller) -> bool {
-    owner_line(&file.text) == Some(caller.owner_id().as_str())
-}
-
 fn check_owner(caller: &Caller, owner: Option<&str>) -> ApiResult<()> {
     match owner {
         Some(owner) if owner != caller.owner_id() && !caller.user.is_admin() => {
@@ -820,9 +847,7 @@ fn check_owner(caller: &Caller, owner: Option<&str>) -> ApiResult<()> {
 }
 
 /// The response if several users have a skill of a name, and it is not clear which one is meant.
-fn ambiguous(name: &str, files: &[SkillFile]) -> ApiError {
-    let owners = files.iter().map(|file| owner_of(file).unwrap_or_else(|| SHARED_OWNER.to_owned()));
-    let owners: Vec<String> = owners.collect();
+fn ambiguous(name: &str, owners: &[String]) -> ApiError {
     let message = format!("Several users have a skill '{name}': {}", owners.join(", "));
     ApiError::field(StatusCode::CONFLICT, "owner", message)
         .with_hint(format!("add the owner to the address: ?owner={}", owners[0]))

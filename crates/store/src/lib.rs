@@ -56,6 +56,7 @@ pub use settings::{Settings, SigningKey};
 pub use skill_versions::SkillVersion;
 pub use skills::{
     Resource, ResourceEntry, SkillFile, SkillFiles, WriteError, name_of_key, owner_key,
+    owner_of_key,
 };
 pub use storage::Storage;
 pub use timestamp::Timestamp;

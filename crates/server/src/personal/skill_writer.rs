@@ -11,7 +11,7 @@ use savoir_scan::Verdict;
 use savoir_skill::dialect::agent_flow::{self, Purpose, StoredSkillFile};
 use savoir_store::{
     Database, QuotaReached, Resource, SkillFacts, SkillFile, SkillFiles, StoreError, Timestamp,
-    WriteError, check_quota, name_of_key, owner_key,
+    WriteError, check_quota, name_of_key, owner_key, owner_of_key,
 };
 use thiserror::Error;
 
@@ -309,12 +309,38 @@ impl SkillWriter {
         owner: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
         if let Some(file) = self.files.read_lossy(name).await?
-            && is_owned_by(&file, owner)
+            && self.is_owned_by(&file, owner).await?
         {
             return Ok(Some(file.key));
         }
         let key = owner_key(name, owner);
         Ok(self.files.read_lossy(&key).await?.map(|file| file.key))
+    }
+
+    /// Whether a file belongs to an owner; without an owner, whether it belongs to all users.
+    async fn is_owned_by(&self, file: &SkillFile, owner: Option<&str>) -> Result<bool, StoreError> {
+        Ok(match self.owner_of(file).await? {
+            FileOwner::User(found) => Some(found.as_str()) == owner,
+            FileOwner::Shared => owner.is_none(),
+            FileOwner::Unknown => false,
+        })
+    }
+
+    /// The owner of a file. That of a file which cannot be read is in a line of its text, else in its
+    /// metadata, else in its key.
+    pub(crate) async fn owner_of(&self, file: &SkillFile) -> Result<FileOwner, StoreError> {
+        if let Ok(stored) = StoredSkillFile::read(file.name(), &file.text, Purpose::Load)
+            && (file.is_valid || stored.owner.is_some())
+        {
+            return Ok(stored.owner.map_or(FileOwner::Shared, FileOwner::User));
+        }
+        if let Some(owner) = owner_line(&file.text) {
+            return Ok(FileOwner::User(owner.to_owned()));
+        }
+        let noted = self.database.skill_facts().get(&file.key).await?;
+        let noted = noted.and_then(|noted| noted.owner);
+        let owner = noted.or_else(|| owner_of_key(&file.key).map(str::to_owned));
+        Ok(owner.map_or(FileOwner::Unknown, FileOwner::User))
     }
 
     /// All skills with a name, of any owner; the oldest first.
@@ -347,17 +373,11 @@ impl SkillWriter {
     ) -> Result<Option<ReplacedSkill>, StoreSkillError> {
         let name = name_of_key(key);
         let taken = || StoreSkillError::Taken(name.to_owned());
-        // The owner of a file that cannot be parsed is unknown.
-        let file = match self.files.read(key).await {
-            Err(StoreError::Damaged { .. }) => return Err(taken()),
-            file => file?,
-        };
-        let Some(file) = file else { return Ok(None) };
-        let stored = StoredSkillFile::read(name, &file.text, Purpose::Load).map_err(|_| taken())?;
-        if stored.owner.as_deref() != owner {
+        let Some(file) = self.files.read_lossy(key).await? else { return Ok(None) };
+        if !self.is_owned_by(&file, owner).await? {
             return Err(taken());
         }
-        let facts = SkillFacts::for_owner(noted, stored.owner, file.created_at);
+        let facts = SkillFacts::for_owner(noted, owner.map(str::to_owned), file.created_at);
         let now = match &facts.digest {
             Some(_) => Some(digest(&file.text, &self.resources(key).await?)),
             None => None,
@@ -412,9 +432,9 @@ impl SkillWriter {
         }
         match (self.files.create(&key, text).await, disabled) {
             (Ok(file), disabled) => {
-                match disabled {
-                    Some(_) => self.remove_versions(&key).await,
-                    None => self.remove_facts(&key).await,
+                self.remove_versions(&key).await;
+                if disabled.is_none() {
+                    self.record_owner(&file, owner).await;
                 }
                 self.record_version(&file, None, owner.parse().ok()).await;
                 Ok(Ok(SavedSkill { file, verdict }))
@@ -446,7 +466,7 @@ impl SkillWriter {
         change: TextChange,
     ) -> Result<Result<SavedSkill, WriteError>, StoreSkillError> {
         let TextChange { before, text, by, user_id } = change;
-        let (key, owner) = (before.key.as_str(), owner_of(&before));
+        let (key, owner) = (before.key.as_str(), self.owner_of(&before).await?.into_user());
         let resources = match by {
             ImportSource::Person => Vec::new(),
             ImportSource::Program => self.resources(key).await?,
@@ -463,12 +483,15 @@ impl SkillWriter {
         }
         match self.files.replace(key, &text, &before.version).await {
             Ok(file) => {
-                let new_owner = owner_of(&file);
+                let new_owner = self.owner_of(&file).await?.into_user();
                 let is_same_owner = new_owner == owner;
                 if !is_same_owner {
                     // The new owner must not read what the old one wrote.
                     self.remove_versions(key).await;
                     self.set_owner(key, new_owner.as_deref()).await;
+                }
+                if let (None, Some(owner)) = (&noted, &new_owner) {
+                    self.record_owner(&file, owner).await;
                 }
                 let replaced = is_same_owner.then_some(&before);
                 self.record_version(&file, replaced, Some(user_id)).await;
@@ -535,6 +558,15 @@ impl SkillWriter {
         self.remove_versions(key).await;
     }
 
+    /// Records the owner of a skill, in case its file becomes unreadable. An error is only logged,
+    /// because the skill is saved.
+    async fn record_owner(&self, saved: &SkillFile, owner: &str) {
+        let facts = SkillFacts::authored(Some(owner.to_owned()), saved.created_at);
+        if let Err(error) = self.database.skill_facts().put(&saved.key, &facts).await {
+            tracing::warn!(skill = saved.key, %error, "the owner of a skill is not recorded");
+        }
+    }
+
     async fn remove_versions(&self, key: &str) {
         if let Err(error) = self.database.skill_facts().forget_versions(key).await {
             tracing::warn!(skill = key, %error, "the versions of a skill are not removed");
@@ -573,26 +605,32 @@ impl SkillWriter {
     }
 }
 
-/// Whether a file belongs to an owner; without an owner, whether it belongs to all users.
-fn is_owned_by(file: &SkillFile, owner: Option<&str>) -> bool {
-    match StoredSkillFile::read(file.name(), &file.text, Purpose::Load) {
-        Ok(stored) => stored.owner.as_deref() == owner,
-        // The owner of a file that cannot be parsed is in a line of its own.
-        Err(_) => owner.is_some() && owner_line(&file.text) == owner,
-    }
+/// To whom a file belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FileOwner {
+    User(String),
+    /// To all users.
+    Shared,
+    /// The file cannot be read.
+    Unknown,
 }
 
-/// The owner of a file, also of one that cannot be parsed.
-pub(crate) fn owner_of(file: &SkillFile) -> Option<String> {
-    match StoredSkillFile::read(file.name(), &file.text, Purpose::Load) {
-        Ok(stored) => stored.owner,
-        Err(_) => owner_line(&file.text).map(str::to_owned),
+impl FileOwner {
+    pub(crate) fn is_user(&self, id: &str) -> bool {
+        matches!(self, Self::User(owner) if owner == id)
+    }
+
+    pub(crate) fn into_user(self) -> Option<String> {
+        match self {
+            Self::User(owner) => Some(owner),
+            Self::Shared | Self::Unknown => None,
+        }
     }
 }
 
 /// The owner of a file whose frontmatter cannot be parsed: in the line that the server or the user
 /// wrote.
-pub(crate) fn owner_line(text: &str) -> Option<&str> {
+fn owner_line(text: &str) -> Option<&str> {
     let value = text.lines().find_map(|line| line.strip_prefix("user_id:"))?.trim();
     let unquoted =
         ['\'', '"'].iter().find_map(|&quote| value.strip_prefix(quote)?.strip_suffix(quote));

@@ -145,6 +145,117 @@ async fn skill_that_is_not_text_is_reported() {
 }
 
 #[tokio::test]
+async fn required_must_be_a_boolean() {
+    let (_server, ada, _) = with_skill().await;
+    let path = format!("{SKILLS}/greet");
+    for (value, is) in [("'true'", "a string"), ("1", "a number"), ("[a]", "a list")] {
+        let content = format!("---\ninputs: [{{name: a, required: {value}}}]\n---\n{{{{a}}}}");
+        let message = format!("`inputs[0].required` is {is}, it must be `true` or `false`");
+        ada.post(SKILLS, &body("r", &content)).await.blames(400, "inputs", &message);
+        ada.put(&path, &json!({"content": content})).await.blames(400, "inputs", &message);
+    }
+    let content = "---\ninputs: [{name: a, required: yes}]\n---\n{{a}}";
+    assert_eq!(ada.post(SKILLS, &body("r", content)).await.json()["inputs"][0]["required"], true);
+}
+
+#[tokio::test]
+async fn owner_can_reach_a_file_that_lost_its_owner() {
+    let (server, ada, _) = with_skill().await;
+    let (admin, bob) = (server.register(ADMIN).await, server.register("bob@example.org").await);
+    let path = format!("{SKILLS}/greet");
+    let good = json!({"content": "---\nname: greet\n---\nHello again.\n"});
+    let frontmatter = "Skill 'greet' has no valid YAML frontmatter";
+    for (text, field, message) in [
+        (&b"no frontmatter at all"[..], "frontmatter", frontmatter),
+        (b"---\nname: greet\n---\n\xff\xfe", "content", "it is not UTF-8"),
+        (b"---\nname: [greet\n---\nx", "frontmatter", "Invalid YAML frontmatter"),
+    ] {
+        std::fs::write(server.skill_file("greet"), text).unwrap();
+        for reply in [
+            ada.get(&path).await,
+            admin.get(&path).await,
+            ada.post(&format!("{path}/run"), &json!({})).await,
+        ] {
+            assert_eq!(reply.status, 400, "{}", reply.text);
+            let detail = reply.json()["detail"].clone();
+            assert_eq!(detail["field"], field);
+            assert!(detail["message"].as_str().unwrap().contains(message), "{detail}");
+        }
+        // The name stays taken for its owner.
+        let taken = ada.post(SKILLS, &body("greet", "---\ndescription: d\n---\nx")).await;
+        assert_eq!(taken.status, 409, "{}", taken.text);
+        for reply in [
+            bob.get(&path).await,
+            bob.put(&path, &good).await,
+            bob.delete(&path).await,
+            bob.post(&format!("{path}/run"), &json!({})).await,
+        ] {
+            reply.blames(404, "name", "Skill 'greet' not found");
+        }
+        let fixed = ada.put(&path, &good).await;
+        assert_eq!((fixed.status.as_u16(), &fixed.json()["prompt"]), (200, &json!("Hello again.")));
+        assert_eq!(fixed.json()["user_id"], ada.id().to_string());
+    }
+    std::fs::write(server.skill_file("greet"), "no frontmatter at all").unwrap();
+    assert_eq!(ada.delete(&path).await.status, 204);
+    assert_eq!(ada.post(SKILLS, &body("greet", "---\ndescription: d\n---\nx")).await.status, 201);
+}
+
+#[tokio::test]
+async fn owner_of_a_second_skill_of_a_name_can_reach_its_broken_file() {
+    let (server, _ada, _) = with_skill().await;
+    let bob = server.register("bob@example.org").await;
+    let path = format!("{SKILLS}/greet");
+    let text = "---\nname: greet\n---\nHi.\n";
+    assert_eq!(bob.post(SKILLS, &body("greet", text)).await.status, 201);
+    std::fs::write(server.skill_file(&format!("greet~{}", bob.id())), "lost").unwrap();
+    assert_eq!(bob.get(&path).await.status, 400);
+    assert_eq!(bob.put(&path, &json!({"content": text})).await.status, 200);
+    assert_eq!(bob.get(&path).await.json()["user_id"], bob.id().to_string());
+}
+
+#[tokio::test]
+async fn workflows_have_tags() {
+    let (_server, ada, _) = with_skill().await;
+    let made = ada.post("/api/v1/workflows", &json!({"name": "w"})).await;
+    let path = format!("/api/v1/workflows/{}", made.json()["id"].as_str().unwrap());
+    let first = made.header("etag").to_owned();
+    assert!(first.starts_with('"') && first.ends_with('"'), "{first}");
+    assert_eq!(ada.get(&path).await.header("etag"), first);
+    let changed = ada.header("if-match", &first).put(&path, &json!({"name": "v"})).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    let second = changed.header("etag").to_owned();
+    assert_ne!(first, second);
+    for stale in [
+        ada.header("if-match", &first).put(&path, &json!({"name": "lost"})).await,
+        ada.header("if-match", &first).delete(&path).await,
+    ] {
+        let hint = "read the workflow again, merge the changes, and send its new ETag";
+        let detail = "The workflow was changed since it was read";
+        stale.is(412, &json!({"detail": detail, "hint": hint}));
+    }
+    assert_eq!(ada.get(&path).await.json()["name"], "v");
+    let both = format!("{first}, {second}");
+    assert_eq!(ada.header("if-match", &both).put(&path, &json!({"name": "u"})).await.status, 200);
+    assert_eq!(ada.put(&path, &json!({"name": "t"})).await.status, 200, "without a condition");
+    assert_eq!(ada.header("if-match", "*").delete(&path).await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_several_changes_of_one_version_of_a_workflow_one_is_made() {
+    let (_server, ada, _) = with_skill().await;
+    let made = ada.post("/api/v1/workflows", &json!({"name": "w"})).await;
+    let path = format!("/api/v1/workflows/{}", made.json()["id"].as_str().unwrap());
+    let writer = ada.header("if-match", made.header("etag"));
+    let puts = (0..8).map(async |number| {
+        writer.put(&path, &json!({"name": format!("w{number}")})).await.status.as_u16()
+    });
+    let mut statuses = futures::future::join_all(puts).await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 412, 412, 412, 412, 412, 412, 412]);
+}
+
+#[tokio::test]
 async fn lists_have_pages() {
     let (_server, ada, _) = with_skill().await;
     for number in 0..3 {

@@ -149,7 +149,7 @@ async fn internal_errors_have_fixed_messages() {
     fs::write(server.skill_file("a"), b"---\nname: a\n---\n\xff").unwrap();
     let unreadable = json!({
         "detail": {"field": "content", "message": "Skill 'a' cannot be read: it is not UTF-8"},
-        "hint": "save its SKILL.md as UTF-8 text of at most one mebibyte",
+        "hint": "replace its text with UTF-8 text of at most 50 KiB, or delete it",
     });
     admin.get(&one("a")).await.is(400, &unreadable);
     admin.post(&format!("{}/run", one("a")), &json!({})).await.is(400, &unreadable);

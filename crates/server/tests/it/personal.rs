@@ -293,7 +293,9 @@ async fn skill_can_be_enabled_and_disabled() {
             std::fs::remove_dir_all(server.skills_folder().join("a")).unwrap();
             let body = json!({"name": "a", "content": "---\nname: a\ndescription: d\n---\nHi\n"});
             assert_eq!(admin.post("/api/v1/skills", &body).await.status, 201);
-            assert_eq!(server.database.skill_facts().get("a").await.unwrap(), None);
+            let facts = server.database.skill_facts().get("a").await.unwrap().unwrap();
+            assert_eq!(facts.owner, Some(admin.id().to_string()));
+            assert!(facts.enabled && !facts.pinned);
         },
     )
     .await;
