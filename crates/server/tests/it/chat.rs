@@ -174,6 +174,18 @@ async fn with_a_knowledge_base() {
     assert_eq!(place.ada.get("/api/v1/chat/sessions/s").await.json()["kb_id"], "nowhere");
 }
 
+/// Why a model failed, which the API does not say in the error.
+pub(crate) const ANSWERED_500: (&str, &str) =
+    ("warning", r#"{"message": "stub answered 500; the provider has a problem; try again later"}"#);
+pub(crate) const INVALID_RESPONSE: (&str, &str) = (
+    "warning",
+    r#"{"message": "stub sent an invalid response; check that the address belongs to a server of this kind"}"#,
+);
+pub(crate) const NO_MODEL: (&str, &str) = (
+    "warning",
+    r#"{"message": "no language model is configured; set an environment variable: OPENAI_API_KEY=…, ANTHROPIC_API_KEY=… or OLLAMA_HOST=http://127.0.0.1:11434"}"#,
+);
+
 #[tokio::test]
 async fn models_that_fail() {
     let place = Place::new(&[
@@ -185,8 +197,16 @@ async fn models_that_fail() {
     .await;
     let error = ("error", r#"{"message": "Chat generation failed"}"#);
     let done = ("done", r#"{"status": "error", "message": "Chat generation failed"}"#);
-    for (at, words) in [&[HELLO][..], &[], &[HELLO, YOU], &[]].into_iter().enumerate() {
-        let events = [words, &[error, done]].concat();
+    for (at, (words, reason)) in [
+        (&[HELLO][..], ANSWERED_500),
+        (&[], INVALID_RESPONSE),
+        (&[HELLO, YOU], INVALID_RESPONSE),
+        (&[], INVALID_RESPONSE),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let events = [words, &[reason, error, done]].concat();
         place.say(&at.to_string()).await.streams(&events);
     }
     // The text so far is stored.
@@ -299,6 +319,7 @@ async fn models_are_listed() {
     reply.is(200, &json!({"items": [], "default_model": null, "total": 0}));
     let reply = ada.post(CHAT, &json!({"session_id": "s", "message": "x"})).await;
     reply.streams(&[
+        NO_MODEL,
         ("error", r#"{"message": "Chat generation failed"}"#),
         ("done", r#"{"status": "error", "message": "Chat generation failed"}"#),
     ]);

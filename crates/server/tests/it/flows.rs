@@ -129,6 +129,10 @@ async fn failed_node_ends_the_conversation_turn() {
         STARTED,
         model,
         hel,
+        (
+            "warning",
+            r#"{"node_id": "m", "message": "stub answered 500; the provider has a problem; try again later"}"#,
+        ),
         ("error", &format!(r#"{{"message": "{why}"}}"#)),
         ("done", &format!(r#"{{"status": "error", "message": "{why}"}}"#)),
     ]);

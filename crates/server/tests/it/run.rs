@@ -8,6 +8,7 @@ use savoir_model::Message;
 use serde_json::{Value, json};
 
 use crate::{
+    chat::{ANSWERED_500, INVALID_RESPONSE, NO_MODEL},
     harness::{Client, Reply, TestServer},
     knowledge::{base_with, read_all},
     model::{Answer, Scripted},
@@ -307,8 +308,14 @@ async fn models_that_fail() {
     place.skill("greet", GREET).await;
     let inputs = json!({"who": "x"});
     let begin = [BEGIN, VALID, FILL, FILLED, GENERATE];
-    for words in [&[][..], &[HELLO], &[HELLO], &[HELLO], &[]] {
-        let events = [&begin[..], words, &[FAILED, DONE_FAILED]].concat();
+    for (words, reason) in [
+        (&[][..], ANSWERED_500),
+        (&[HELLO], ANSWERED_500),
+        (&[HELLO], INVALID_RESPONSE),
+        (&[HELLO], INVALID_RESPONSE),
+        (&[], INVALID_RESPONSE),
+    ] {
+        let events = [&begin[..], words, &[reason, FAILED, DONE_FAILED]].concat();
         place.run("greet", &inputs).await.streams(&events);
     }
     // The next run succeeds.
@@ -323,7 +330,7 @@ async fn missing_model_fails_the_run() {
     let ada = server.register("ada@example.org").await;
     server.write_skill("greet", "---\nname: greet\n---\nHi");
     let reply = ada.post("/api/v1/skills/greet/run", &json!({})).await;
-    reply.streams(&[BEGIN, VALID, FILL, FILLED, GENERATE, FAILED, DONE_FAILED]);
+    reply.streams(&[BEGIN, VALID, FILL, FILLED, GENERATE, NO_MODEL, FAILED, DONE_FAILED]);
 }
 
 #[tokio::test]
@@ -457,7 +464,8 @@ async fn skillrt_skill_that_cannot_run_here_is_refused_before_the_model_is_asked
 
 #[tokio::test]
 async fn answer_that_does_not_match_its_schema_is_not_streamed() {
-    let place = Place::new(&[Answer::Says(&["{\"v\":", " \"x\"}"]), Answer::Says(&["{\"v\":", " 1}"])]);
+    let place =
+        Place::new(&[Answer::Says(&["{\"v\":", " \"x\"}"]), Answer::Says(&["{\"v\":", " 1}"])]);
     let place = place.await;
     let schema = "outputs: {type: json, schema: {type: object, properties: {v: {type: integer}}}}";
     place.import(&skillrt("rt-out", &format!("runtime: {{type: markdown-skill}}\n{schema}"))).await;
