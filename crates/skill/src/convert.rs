@@ -107,9 +107,9 @@ impl ConvertError {
     /// What to do about it; none if the source has problems that `savoir check` lists.
     pub fn help(&self) -> Option<&'static str> {
         match self {
-            Self::NoTools { .. } => {
-                Some("add a section `### tool_name` with a `#### Command` to the skill, or choose another dialect")
-            }
+            Self::NoTools { .. } => Some(
+                "add a section `### tool_name` with a `#### Command` to the skill, or choose another dialect",
+            ),
             Self::Unreadable { .. } | Self::Unfaithful { .. } => None,
         }
     }

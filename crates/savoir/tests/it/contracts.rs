@@ -142,17 +142,14 @@ fn skillrt_globs_are_relative_to_the_working_folder() {
 }
 
 #[test]
-fn skillrt_name_that_is_no_folder_name_is_not_installed() {
+fn skillrt_name_that_is_no_folder_name_is_reported() {
     let test_env = TestEnv::new();
     for name in ["a/b", ".hid", "../evil"] {
         let text = format!(
             "---\nname: {name}\nversion: 1.0.0\ndescription: Evil.\nruntime: {{type: markdown-skill}}\n---\nDo it.\n"
         );
         test_env.0.write("project/evil/SKILL.md", text);
-        let install = test_env.run(&["install", "./evil", "-y"]);
-        assert_ne!(install.code, 0, "{name}: {install}");
         let check = test_env.run(&["check", "./evil"]);
-        assert_eq!(check.code, 1, "{name}: {check}");
         assert!(check.stdout.contains("cannot be the name of a folder"), "{name}: {check}");
     }
 }

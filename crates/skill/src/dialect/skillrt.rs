@@ -432,12 +432,12 @@ fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let Some(node) = reader.node("name") else { return };
     let text = node.text().unwrap_or_default();
     if !text.is_empty() && NameGrammar::Any.check(text).is_ok() && !name::is_kebab_case(text) {
-        let problem = if name::is_unsafe_path_name(text) {
-            Diagnostic::error("invalid-name", node.span, UnsafeName(text.to_owned()).to_string())
+        let message = if name::is_unsafe_path_name(text) {
+            UnsafeName(text.to_owned()).to_string()
         } else {
-            let message = format!("`{text}` is not in kebab-case");
-            Diagnostic::warning("name-not-kebab-case", node.span, message)
+            format!("`{text}` is not in kebab-case")
         };
+        let problem = Diagnostic::warning("name-not-kebab-case", node.span, message);
         let mut problem =
             problem.field("name").help("use lower-case words with hyphens between them");
         if let Some(slug) = name::slugify(text) {

@@ -67,10 +67,7 @@ impl StoredSkillFile {
     /// # Ok::<(), savoir_skill::dialect::agent_flow::Refusal>(())
     /// ```
     pub fn read(name: &str, text: &str, purpose: Purpose) -> Result<Self, Refusal> {
-        let document = match purpose.is_stored() {
-            true => stored_document(text)?,
-            false => document(text)?,
-        };
+        let document = if purpose.is_stored() { stored_document(text)? } else { document(text)? };
         let is_read = matches!(document.state(), State::Clean | State::Repaired);
         let has_fields = !document.entries().is_empty() && is_read;
         if !has_fields {
