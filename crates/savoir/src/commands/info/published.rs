@@ -237,6 +237,10 @@ impl PublishedDetails {
         match (self.tier(), &self.line.signer, &detail.signature, verdict) {
             (Tier::Verified | Tier::Community, ..) => "no auditor of the registry signed it".into(),
             (_, None, None, _) => "it is unsigned".into(),
+            // A registered key does not help before the findings are resolved.
+            (_, _, Some(_), Some(verdict)) if !verdict.eq_ignore_ascii_case("allow") => {
+                format!("the scan of the registry says {verdict}")
+            }
             (_, None, Some(_), _) => {
                 let team = self.line.name.namespace().unwrap_or(self.line.name.last());
                 format!(
