@@ -208,7 +208,10 @@ impl Library for PersonalLibrary {
             let candidates = offered.iter().filter_map(|(kept, facts)| {
                 let skill = skill_for_caller(kept, CalledBy::Model).ok()?;
                 let last_used = facts.last_used.map(Timestamp::seconds);
-                Some(Candidate { pinned: facts.pinned, last_used, ..Candidate::new(skill) })
+                let mut candidate = Candidate::new(skill);
+                candidate.pinned = facts.pinned;
+                candidate.last_used = last_used;
+                Some(candidate)
             });
             Ok(candidates.collect())
         })

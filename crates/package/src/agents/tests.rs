@@ -121,9 +121,7 @@ fn folders_follow_the_environment() {
     assert_eq!(
         read(&plain, "qwen-code"),
         [
-            "/project/.qwen/skills",
-            "/project/.agents/skills",
-            "/home/ada/.qwen/skills",
+            "/project/.qwen/skills", "/project/.agents/skills", "/home/ada/.qwen/skills",
             "/home/ada/.agents/skills"
         ]
     );

@@ -45,15 +45,24 @@ fn with_token_for(sandbox: &Sandbox, registry: Option<&str>, args: &[&str]) -> T
 
 /// A server that answers one request; returns its URL and a thread that returns the request.
 fn registry(status: &'static str, body: String) -> (String, JoinHandle<String>) {
+    registry_that_has(false, status, body)
+}
+
+/// As `registry`; one that has the package answers the request for its index.
+fn registry_that_has(
+    package: bool,
+    status: &'static str,
+    body: String,
+) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/registry", listener.local_addr().expect("an address"));
     let taken = thread::spawn(move || {
-        // The index of the package is asked for first; it is unknown.
+        // The index of the package is asked for first.
         let mut first = [0; 4];
         let (mut stream, _) = loop {
             let (mut stream, address) = listener.accept().expect("a request");
             stream.read_exact(&mut first).expect("a method");
-            if first != *b"GET " {
+            if package || first != *b"GET " {
                 break (stream, address);
             }
             let _ = stream.read(&mut [0; 4096]);
@@ -336,7 +345,7 @@ fn appeal_for_prose_names_the_assigned_version() {
         document.stderr
     };
     let gone = r#"{"name":"anon/green-tea","version":"0.0.4","withdrawn":true}"#;
-    let (url, asked) = registry("200 OK", format!("{gone}\n"));
+    let (url, asked) = registry_that_has(true, "200 OK", format!("{gone}\n"));
     let document = blocked(&url);
     assert!(
         document.contains("savoir registry appeal anon/green-tea@0.0.5 WHY --sha256"),

@@ -436,7 +436,7 @@ mod tests {
             assert!(notes.starts_with(message) && notes.contains("savoir check --fix"), "{notes}");
         }
         for (text, message) in [
-            ("---\nname: [x\ndescription: d\n---\nB\n", "SKILL.md:2:"),
+            ("---\nname: [x\ndescription: d\n---\nB\n", "SKILL.md:"),
             ("---\nname: x\nwhen-to-use: a: b\ndescription: d\n---\nB\n", "SKILL.md:3:"),
             ("---\nname: x\n\t- {: [\n---\nB\n", "SKILL.md:"),
         ] {

@@ -195,7 +195,9 @@ fn skills_cannot_declare_access_to_programs_of_others() {
     for scope in ["./.husky/**", "./mise.toml", "./sub/.git/hooks/**", "./sub/.vscode/**"] {
         let test_env = RunTestEnv::new();
         test_env.probe("probe", &[&format!("filesystem:write:{scope}")], "");
-        test_env.approve("probe");
+        let approve = test_env.savoir(&["approve", &test_env.skill("probe"), "--yes"]);
+        assert_eq!(approve.code, 3, "{scope}: {approve}");
+        assert!(approve.stderr.contains("other programs run or obey"), "{scope}: {approve}");
         let run = test_env.run("probe", &["--param", "code=result = 1"]);
         assert_eq!(run.0.code, 3, "{scope}: {}", run.0);
         run.assert_error_contains(&["other programs run or obey"]);

@@ -14,7 +14,7 @@ fn unenforceable_permissions_are_rejected() {
         ("desktop:control", "remove it from the skill"),
         ("mcp:connect", "remove it from the skill"),
         ("mcp:connect:files", "remove it from the skill"),
-        ("filesystem:read", "filesystem:read:./data/**"),
+        ("filesystem:read", "name the folder in the skill, such as ./data/**"),
         ("filesystem:write", "--allow-write FOLDER"),
         ("filesystem:read:/", "name the folder that is needed"),
         ("filesystem:write:./.git/hooks/**", "write somewhere else"),
@@ -59,7 +59,7 @@ fn every_file_is_refused_by_approve_and_narrowed_by_a_folder() {
     let skill = test_env.skill("probe");
     let refused = test_env.savoir(&["approve", &skill, "--yes"]);
     assert_eq!(refused.code, 3, "{refused}");
-    assert!(refused.stderr.contains("savoir approve SKILL --allow-read FOLDER"), "{refused}");
+    assert!(refused.stderr.contains("--allow-read FOLDER"), "{refused}");
     let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow-read", "data"]);
     assert_eq!(approved.code, 0, "{approved}");
     let run = test_env.run("probe", &["--param", "code=result = open('data/a.txt').read()"]);
@@ -90,7 +90,7 @@ fn whole_home_is_refused_by_approve_and_narrowed_by_a_folder() {
     let test_env = RunTestEnv::new();
     test_env.write("work/data/a.txt", "old");
     for (scope, hint) in [
-        ("~/**", "savoir approve SKILL --allow-write FOLDER"),
+        ("~/**", "--allow-write FOLDER"),
         ("/**", "name the folder that is needed"),
         ("/", "name the folder that is needed"),
     ] {

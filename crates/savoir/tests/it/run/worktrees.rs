@@ -99,6 +99,8 @@ fn worktree_that_the_repository_does_not_know_shows_nothing_of_it() {
     let pointer = test_env.sandbox.read("work/.git");
     fs::rename(test_env.path("work"), test_env.path("before")).expect("it is moved");
     test_env.write("work/.git", pointer);
+    let known = test_env.path("before/.git").display().to_string();
+    test_env.write("main/.git/worktrees/work/gitdir", format!("{known}\n"));
     let state = run(&test_env, "state");
     assert_ne!(state.code, 0, "{state}");
     assert!(state.stderr.contains("not a git repository"), "{state}");
