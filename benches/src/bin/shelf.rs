@@ -14,10 +14,10 @@ use std::{
 };
 
 use savoir_package::{
-    Agent, Agents, SkillSet, Tree,
+    Agent, Agents, ScanCache, SkillSet, Tree,
     install::{
-        CheckedSkill, FetchReason, FetchedSkill, InstallOptions, UserEdits, locked_source,
-        requirement_for,
+        CheckedSkill, FetchReason, FetchedSkill, InstallOptions, SkillChecker, UserEdits,
+        locked_source, requirement_for,
     },
     manifest::Scope,
     source::{Fetcher, Settings, Source},
@@ -292,7 +292,8 @@ fn install(source: &str, project: &str, data: &str) {
         })
         .collect();
     phases.done("name");
-    let ready = CheckedSkill::check_all(arrivals, &TrustStore::default());
+    let checker = SkillChecker { trust: &TrustStore::default(), scans: &ScanCache::default() };
+    let ready = checker.check_all(arrivals, |_| ());
     let ready: Vec<CheckedSkill> = ready.into_iter().map(Result::unwrap).collect();
     assert!(ready.iter().all(|ready| ready.refusals().is_empty()));
     phases.done("check");
