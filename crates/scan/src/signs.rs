@@ -187,7 +187,7 @@ fn read_windows(text: &str) -> Vec<Window> {
             })
             .last()
             .unwrap_or(first);
-        let mut links = all[first..=last].iter().flat_map(|one| one.links());
+        let mut links = all[first..=last].iter().flat_map(super::passage::Passage::links);
         Window {
             signs: signs[first..=last].iter().fold(Signs::default(), |sum, one| sum.with(*one)),
             span: Span::new(start, all[last].span.end),

@@ -99,17 +99,19 @@ fn detection_rate_of_paraphrased_skills() {
     }
 }
 
-/// The sixteenth set was written by an author who did not know the rules. At first sight 63 of 75 were
-/// found.
+/// The authors of the sixteenth and the seventeenth set did not know the rules. At first sight 63 and 67
+/// of 75 were found. The rules were fitted to the sixteenth set only.
 #[test]
-fn detection_rate_of_the_sixteenth_set() {
-    let (caught, total) = measure("harmful/sixteenth", |_| true);
-    assert!(total == 75 && caught >= 72, "{caught} of {total}");
+fn detection_rate_of_the_newest_sets() {
+    for (set, least) in [("sixteenth", 72), ("seventeenth", 67)] {
+        let (caught, total) = measure(&format!("harmful/{set}"), |_| true);
+        assert!(total == 75 && caught >= least, "{set}: {caught} of {total}");
+    }
 }
 
 /// Honest skills about keys, attacks, installers and deletions, which look like harmful ones.
 #[test]
 fn harmless_lookalikes_pass() {
     let (caught, total) = measure("harmless", |_| true);
-    assert!(total == 190 && caught <= 14, "{caught} of {total}");
+    assert!(total == 230 && caught <= 20, "{caught} of {total}");
 }
