@@ -360,7 +360,7 @@ fn passed_files(call: &Call<'_>) -> Result<Vec<PathBuf>, RunError> {
     let CallInput::Code { files, .. } = &call.input else { return Ok(Vec::new()) };
     let paths: Vec<PathBuf> = files.iter().map(|file| call.run_env.directory.join(file)).collect();
     let is_secret = |path: &&PathBuf| {
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let real = path.canonicalize().unwrap_or_else(|_| PathBuf::clone(path));
         grant::stored_secrets(call.run_env).any(|folder| real.starts_with(folder))
     };
     match paths.iter().find(is_secret) {

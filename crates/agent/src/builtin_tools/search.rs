@@ -95,9 +95,10 @@ impl LowercaseLines {
     fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut text = String::new();
         for one in texts {
-            match one.contains('\n') {
-                true => text.push_str(&one.replace('\n', " ")),
-                false => text.push_str(one),
+            if one.contains('\n') {
+                text.push_str(&one.replace('\n', " "));
+            } else {
+                text.push_str(one);
             }
             text.push('\n');
         }

@@ -126,7 +126,9 @@ fn approve(args: &Args, skill: &str) -> Result<ExitCode, CommandError> {
     let extra = approvals.extra_for(loaded_skill.path())?.and(&args.extra_grants.extra_grants()?);
     let request = inspect(&loaded_skill, &run_env, &extra);
     if !args.json {
-        skill_warnings(&loaded_skill, &run_env).iter().for_each(|warning| output::note(warning));
+        for warning in skill_warnings(&loaded_skill, &run_env) {
+            output::note(&warning);
+        }
     }
     if let Err(refusal) = refuse_never_granted(&request.permissions, request.tier, &extra, &run_env)
     {

@@ -59,30 +59,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         Some(Command::Show { id, json }) => Some((id, *json)),
         None => args.id.as_ref().map(|id| (id, args.json)),
     };
-    match shown {
-        Some((id, json)) => {
-            let record = records.find(id)?;
-            if json {
-                output::json(&record)?;
-            } else {
-                output::text(&page(&serde_json::to_value(&record)?))?;
-            }
+    if let Some((id, json)) = shown {
+        let record = records.find(id)?;
+        if json {
+            output::json(&record)?;
+        } else {
+            output::text(&page(&serde_json::to_value(&record)?))?;
         }
-        None => {
-            let listing = records.list(args.limit)?;
-            for problem in &listing.problems {
-                // The readable runs are still listed.
-                let _ =
-                    writeln!(io::stderr(), "warning: {}", output::sanitize(&problem.to_string()));
-            }
-            if args.json {
-                output::json(&json!({ "runs": listing.records }))?;
-            } else if listing.records.is_empty() {
-                output::text("nothing has been run yet\n")?;
-            } else {
-                output::text(&listing.records.iter().map(row).collect::<String>())?;
-            }
-        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let listing = records.list(args.limit)?;
+    for problem in &listing.problems {
+        // The readable runs are still listed.
+        let _ = writeln!(io::stderr(), "warning: {}", output::sanitize(&problem.to_string()));
+    }
+    if args.json {
+        output::json(&json!({ "runs": listing.records }))?;
+    } else if listing.records.is_empty() {
+        output::text("nothing has been run yet\n")?;
+    } else {
+        output::text(&listing.records.iter().map(row).collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
 }

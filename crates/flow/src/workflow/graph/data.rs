@@ -122,7 +122,6 @@ fn number(
 
 /// Adds a warning if a setting is there, and another value is used. An empty field of a form is not
 /// there.
-#[expect(clippy::float_cmp, reason = "a value that is not clamped stays the same")]
 fn warn_if_changed(
     data: &Map<String, Value>,
     name: &str,

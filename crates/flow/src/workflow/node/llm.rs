@@ -110,14 +110,13 @@ fn skill_prompt(skill: &Skill, llm: &Llm, context: &NodeContext<'_>) -> Result<S
         let variable = || scope.find(&input.name).map(|found| found.text().into_owned());
         let given = || given.get(&input.name).map(|value| text_of(value).into_owned());
         let default = || input.default.as_ref().map(|value| text_of(value).into_owned());
-        let found = if llm.mappings.is_none() && !input.required {
+        if llm.mappings.is_none() && !input.required {
             variable().or_else(default).or_else(given)
         } else {
             given().or_else(variable).or_else(default)
-        };
-        found
+        }
     };
-    check_types(skill, &value)?;
+    check_types(skill, value)?;
     let mut budget = TextBudget::default();
     let mut filled = String::new();
     for part in template::parts(skill.body.trim()) {
