@@ -24,7 +24,7 @@ pub(super) fn has_account(text: &str) -> bool {
         .filter(|word| !word.is_empty())
         .peekable();
     while let Some(word) = words.next() {
-        if is_account(word) {
+        if is_account(word.trim_end_matches('.')) {
             return true;
         }
         let is_group = |word: &str| {

@@ -24,8 +24,9 @@ const MAX_LISTED_NAMES: usize = 10;
 #[command(after_help = "\
 A skill that is only a SKILL.md is exported as such, other skills as a zip file of the folder. The
 owner is removed. Only what other agents would not read is changed: allowed tools and
-`context: fork` get the portable form, invalid YAML is repaired, a `metadata` that is not a map becomes one, and a
-description is cut after 1,024 characters. If a field changes, the known fields come first.
+`context: fork` get the portable form, invalid YAML is repaired, a `metadata` that is not a map
+becomes one, and a description is cut after 1,024 characters. If a field changes, the known fields
+come first.
 
 Examples:
   savoir export weekly-report

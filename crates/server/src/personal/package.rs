@@ -209,8 +209,10 @@ fn package(
     let text = fenced.as_ref().map_or(stripped, |(text, _)| text.as_str());
     notes.extend(read_frontmatter(text)?);
     let name = derive_handle(text, folder, stem).ok_or(PackageError::NoName)?;
-    let mut text = prepare_import(text, &name);
+    let original = text;
+    let mut text = prepare_import(original, &name);
     if !has_description(&text) {
+        check_can_be_edited(original)?;
         let is_replaced = has_value(&text, "description");
         text = add_description(&text).ok_or(PackageError::NoDescription)?;
         notes.push(if is_replaced {
@@ -226,6 +228,17 @@ fn package(
         notes.push(note);
     }
     Ok(Package { name, text, resources, notes })
+}
+
+/// Refuses a frontmatter whose YAML has errors: a new line in it could change the others.
+fn check_can_be_edited(text: &str) -> Result<(), PackageError> {
+    let slip = yaml_slips(text).ok().and_then(|slips| slips.into_iter().next());
+    slip.map_or(Ok(()), |problem| {
+        let source = Source::new(text.to_owned());
+        let Position { line, column } = source.position(problem.span.start);
+        let repair = "repair it with: savoir check --fix";
+        Err(PackageError::Frontmatter { line, column, message: problem.message, repair })
+    })
 }
 
 /// Checks the YAML of a file. Returns a note if it has errors that agents repair when they read it,

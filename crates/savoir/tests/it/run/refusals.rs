@@ -20,7 +20,7 @@ fn unenforceable_permissions_are_rejected() {
         ("filesystem:write:./.git/hooks/**", "write somewhere else"),
         ("filesystem:write:~/.ssh/**", "write somewhere else"),
         ("filesystem:write:/nowhere/at/all/**", "make it first"),
-        ("database:read", "name the file"),
+        ("database:read", "name the SQLite file: database:read:./data/app.sqlite"),
         ("env:read:LD_PRELOAD", "remove it from the skill"),
         ("env:read:PYTHONPATH", "remove it from the skill"),
         ("network:read:ftp://example.com", "write https://"),
