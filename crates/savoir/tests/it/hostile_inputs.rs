@@ -210,7 +210,9 @@ impl Case {
         let is_lock = |path: &PathBuf| {
             path.ends_with("shelf.lock") && fs::read(path).is_ok_and(|bytes| bytes.is_empty())
         };
-        found.retain(|path| !is_lock(path));
+        // Reports of the scan are kept, by the content of the files.
+        let reports = self.sandbox.path("home/.cache/savoir/scans");
+        found.retain(|path| !is_lock(path) && !path.starts_with(&reports));
         found
     }
 }
