@@ -30,7 +30,7 @@ macro_rules! signs {
 }
 
 signs! {
-    /// The user is told to be kept uninformed.
+    /// The text tells the agent to keep the user uninformed.
     HIDES = 0,
     /// People are lied to.
     LIES = 1,

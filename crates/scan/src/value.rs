@@ -313,7 +313,7 @@ pub(super) fn record_dns_lookup(name: &Value, span: Span, actions: &mut Actions)
     }
     let text =
         name.text.as_deref().map(|text| text.rsplit("{}.").next().unwrap_or(text).to_owned());
-    // Whoever looks up hosts that a file lists puts nothing before a domain.
+    // A program that looks up hosts from a file puts nothing before a domain.
     if sent.read && text != name.text {
         sent.private = sent.private.or(Some(FILE_CONTENT));
     }
