@@ -40,7 +40,7 @@ impl SettingsFileError {
     pub(crate) fn in_file(self, file: &Path) -> CommandError {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         CommandError::input(format!("{}{line}: {}", file.display(), self.message))
-            .named("settings-unreadable")
+            .with_code("settings-unreadable")
             .hint("fix the file and run the command again; nothing was changed")
     }
 }
@@ -69,12 +69,12 @@ pub(crate) fn must_be(file: &Path, before: Option<&str>) -> Result<(), CommandEr
         return Ok(());
     }
     let message = format!("{} was changed by another program; nothing was written", file.display());
-    Err(CommandError::refused(message).named("file-changed").hint("run the command again"))
+    Err(CommandError::refused(message).with_code("file-changed").hint("run the command again"))
 }
 
 pub(crate) fn read(file: &Path) -> Result<Option<String>, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
-        CommandError::input(format!("{}: {why}", file.display())).named("settings-unreadable")
+        CommandError::input(format!("{}: {why}", file.display())).with_code("settings-unreadable")
     };
     match fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -106,7 +106,7 @@ fn target(file: &Path) -> Result<PathBuf, CommandError> {
         output::sanitize(&target.display().to_string())
     );
     Err(CommandError::input(message)
-        .named("settings-unreadable")
+        .with_code("settings-unreadable")
         .hint("create the folder that the symlink points to, or remove the symlink"))
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn check_link_stays_inside(project: &Path, file: &Path) -> Result<(),
                 path.display()
             );
             return Err(CommandError::refused(message)
-                .named("link-out-of-project")
+                .with_code("link-out-of-project")
                 .hint("replace the symlink with a file or folder of the project")
                 .hint("or leave out --project to change the settings of the user"));
         }

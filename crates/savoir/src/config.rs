@@ -368,7 +368,7 @@ pub(crate) fn policy(project_file: Option<&Path>) -> Result<Policy, CommandError
             let message =
                 format!("{POLICY_VARIABLE} is set to {}, which does not exist", path.display());
             return Err(CommandError::input(message)
-                .named("no_policy")
+                .with_code("no_policy")
                 .hint(format!("create the file, or unset {POLICY_VARIABLE}")));
         }
     }

@@ -89,7 +89,7 @@ pub(crate) fn token(address: &str, typed: Option<&str>) -> Result<Option<Token>,
 pub(crate) fn of_environment(named: Option<&str>) -> Result<Option<(String, Token)>, CommandError> {
     let Some(text) = variable(TOKEN) else { return Ok(None) };
     let token = Token::new(&text).map_err(|error| {
-        CommandError::input(format!("{TOKEN}: {error}")).named(error.code().to_owned())
+        CommandError::input(format!("{TOKEN}: {error}")).with_code(error.code().to_owned())
     })?;
     let registry = variable(REGISTRY).or_else(|| named.map(str::to_owned));
     let Some(registry) = registry else { return Ok(None) };
@@ -215,20 +215,20 @@ impl Credentials {
     fn open_to_others(&self) -> CommandError {
         let file = self.file.display();
         CommandError::refused(format!("{file} contains tokens, and other users can read it"))
-            .named("credentials_readable")
+            .with_code("credentials_readable")
             .hint(format!("remove their access: chmod 600 {file}"))
             .hint("if someone may have read it, replace the tokens: savoir logout, savoir login")
     }
 
     fn damaged_file_error(&self, why: &str) -> CommandError {
         CommandError::input(format!("{}: {why}", self.file.display()))
-            .named("credentials_damaged")
+            .with_code("credentials_damaged")
             .hint("remove the file and log in again: savoir login")
     }
 
     fn io_error(&self, what: &str, error: &io::Error) -> CommandError {
         CommandError::input(format!("{} cannot be {what}: {error}", self.file.display()))
-            .named("credentials_io")
+            .with_code("credentials_io")
     }
 }
 

@@ -54,7 +54,7 @@ impl CommandError {
     /// Creates the error for a feature that a lean build does not have.
     pub(crate) fn not_built_in(what: &str) -> Self {
         Self::input(format!("this savoir is a lean build, without {what}"))
-            .named("not-built-in")
+            .with_code("not-built-in")
             .hint("install the full program: cargo install --path crates/savoir --profile quick")
     }
 
@@ -100,7 +100,7 @@ impl CommandError {
 
     /// Sets the error code, which programs can rely on.
     #[must_use]
-    pub(crate) fn named(mut self, code: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
         self.code = Some(code.into());
         self
     }
@@ -193,7 +193,7 @@ impl From<RunError> for CommandError {
             Fault::Refused => Self::refused(message),
             Fault::CannotStart => Self::findings(message),
         };
-        hint.into_iter().fold(failed.named(code), Self::hint)
+        hint.into_iter().fold(failed.with_code(code), Self::hint)
     }
 }
 
@@ -206,6 +206,6 @@ impl From<serde_json::Error> for CommandError {
 #[cfg(feature = "server")]
 impl From<BackupError> for CommandError {
     fn from(error: BackupError) -> Self {
-        Self::findings(&error).named(error.code()).hint(error.hint())
+        Self::findings(&error).with_code(error.code()).hint(error.hint())
     }
 }

@@ -245,7 +245,7 @@ impl InstallContext {
         };
         let place = if self.is_global() { "for the user" } else { "in this project" };
         let error = CommandError::input(format!("`{name}` is not installed {place}"));
-        let error = error.named("not_installed");
+        let error = error.with_code("not_installed");
         if self.other_lock().is_some_and(|lock| lock.skills.contains_key(name)) {
             return Err(if self.is_global() {
                 error.hint(format!("it is installed in this project: savoir {command} {name}"))
@@ -256,7 +256,7 @@ impl InstallContext {
         if let Some(folder) = self.folder_of_other_installer(name) {
             let option = if self.is_global() { " --user" } else { "" };
             let error = CommandError::input(format!("`{name}` was not installed by savoir"));
-            return Err(error.named("not_installed").hint(format!(
+            return Err(error.with_code("not_installed").hint(format!(
                 "it is in {folder}: change that folder, or add it to savoir.lock: savoir adopt \
                  {name}{option}"
             )));

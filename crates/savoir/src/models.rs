@@ -26,11 +26,11 @@ impl From<ModelError> for CommandError {
     /// Missing configuration is a usage error; a provider that does not answer is a failure.
     fn from(error: ModelError) -> Self {
         let failed = match error {
-            ModelError::NoProvider => Self::input(&error).named("no-model"),
+            ModelError::NoProvider => Self::input(&error).with_code("no-model"),
             ModelError::UnknownProvider { .. } | ModelError::Setting(_) => {
-                Self::input(&error).named("invalid-model")
+                Self::input(&error).with_code("invalid-model")
             }
-            _ => Self::findings(&error).named("model-failed"),
+            _ => Self::findings(&error).with_code("model-failed"),
         };
         error.help().into_iter().fold(failed, Self::hint)
     }

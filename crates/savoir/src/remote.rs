@@ -159,7 +159,7 @@ fn none() -> CommandError {
 }
 
 fn none_for(message: &str) -> CommandError {
-    CommandError::input(message).named("no_registry").hint(
+    CommandError::input(message).with_code("no_registry").hint(
         "use --registry URL, or write [registries] with default = \"https://…\" into \
          config.toml of your settings",
     )

@@ -78,7 +78,7 @@ fn wrong_password(error: RegistryError) -> CommandError {
     match error {
         RegistryError::Refused { address, status: 401, .. } => {
             CommandError::refused(format!("`{address}` rejected the email address or the password"))
-                .named("wrong_password")
+                .with_code("wrong_password")
                 .hint("check both; after five failures, logins are blocked for some minutes")
         }
         // Passwords are never sent unencrypted, so the hint about --allow-http does not apply.

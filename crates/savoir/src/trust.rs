@@ -276,7 +276,7 @@ impl SignedFolder {
 /// The error for a folder that cannot be a skill.
 fn unfit(folder: &Path, error: &TreeError) -> CommandError {
     if let TreeError::Io { .. } = error {
-        return CommandError::input(error).named(error.code());
+        return CommandError::input(error).with_code(error.code());
     }
     let hint = match error {
         TreeError::Path { path, problem: PathProblem::Collision(other) } => {
@@ -288,7 +288,9 @@ fn unfit(folder: &Path, error: &TreeError) -> CommandError {
         }
         _ => "use plain file names, and no symlinks that lead out of the folder".to_owned(),
     };
-    CommandError::findings(format!("{}: {error}", folder.display())).named(error.code()).hint(hint)
+    CommandError::findings(format!("{}: {error}", folder.display()))
+        .with_code(error.code())
+        .hint(hint)
 }
 
 /// `ed25519 key 21fe…`; the kind is omitted if the identifier includes it.
@@ -303,7 +305,7 @@ impl From<KeyError> for CommandError {
             KeyError::Readable(_) => Self::refused(&error),
             _ => Self::input(&error),
         };
-        let failed = failed.named(error.code());
+        let failed = failed.with_code(error.code());
         match error {
             KeyError::NotFound { .. } => {
                 failed.hint("list your keys: savoir keys list; create one: savoir keys new NAME")
@@ -319,6 +321,6 @@ impl From<TrustStoreError> for CommandError {
             TrustStoreError::Revoked { .. } => Self::refused(&error),
             _ => Self::input(&error),
         };
-        failed.named(error.code())
+        failed.with_code(error.code())
     }
 }

@@ -29,7 +29,7 @@ impl SavoirDisableList {
         let Some(text) = read(&file)? else { return Ok(Self::default()) };
         serde_json::from_str(&text).map_err(|error| {
             CommandError::input(format!("{}: {error}", file.display()))
-                .named("settings-unreadable")
+                .with_code("settings-unreadable")
                 .hint("fix the file, or remove it to enable every skill")
         })
     }

@@ -103,7 +103,7 @@ fn entries<'a>(
         found.extend(named.into_iter().filter(is_meant));
         if found.len() == before {
             let message = format!("`{name}` is already in savoir.lock, or is not in this scope");
-            return Err(CommandError::input(message).named("nothing_to_adopt").hint(format!(
+            return Err(CommandError::input(message).with_code("nothing_to_adopt").hint(format!(
                 "`savoir info {name}` shows where it is; --user selects the skills of the user"
             )));
         }

@@ -189,7 +189,7 @@ fn default_model(agent: &AgentFile) -> Model {
 }
 
 fn unreadable(error: &FileError) -> CommandError {
-    let failed = CommandError::input(error).named(error.code());
+    let failed = CommandError::input(error).with_code(error.code());
     error.hint().into_iter().fold(failed, CommandError::hint)
 }
 

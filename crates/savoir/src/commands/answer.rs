@@ -88,10 +88,10 @@ impl PromptCommand<'_> {
         let buffered = printer.take_buffered();
         let error = match ended? {
             RunEnd::Well => return self.print_checked(buffered.as_deref()),
-            RunEnd::Stopped => CommandError::findings("the run was stopped").named("stopped"),
+            RunEnd::Stopped => CommandError::findings("the run was stopped").with_code("stopped"),
             RunEnd::Failed(message) => failure.get().unwrap_or_else(|| {
                 let code = outcome.error.and_then(|failure| failure.code);
-                CommandError::findings(message).named(code.unwrap_or(RUN_FAILED))
+                CommandError::findings(message).with_code(code.unwrap_or(RUN_FAILED))
             }),
         };
         // The author of the skill needs an answer that does not match.

@@ -234,7 +234,9 @@ impl ChatSession {
     }
 
     fn error(&self, message: String) -> CommandError {
-        self.failure.take().unwrap_or_else(|| CommandError::findings(message).named(TURN_FAILED))
+        self.failure
+            .take()
+            .unwrap_or_else(|| CommandError::findings(message).with_code(TURN_FAILED))
     }
 }
 
@@ -262,7 +264,7 @@ async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
 /// The error for a tool that nobody could approve.
 fn unapproved_error(tool: &str, is_autonomous: bool) -> CommandError {
     let error = CommandError::refused(format!("`{tool}` needed approval and was not run"));
-    let error = error.named("approval-needed");
+    let error = error.with_code("approval-needed");
     if !HOST_TOOL_NAMES.contains(&tool) {
         return error
             .hint("run it on a terminal")
@@ -278,7 +280,7 @@ fn unapproved_error(tool: &str, is_autonomous: bool) -> CommandError {
 }
 
 fn interrupted_error() -> CommandError {
-    CommandError::findings("the answer was stopped").named("stopped")
+    CommandError::findings("the answer was stopped").with_code("stopped")
 }
 
 /// Runs a conversation until the user quits.
@@ -330,6 +332,6 @@ async fn list_skills(library: &dyn Library) -> Result<(), CommandError> {
 
 impl From<WorkspaceError> for CommandError {
     fn from(error: WorkspaceError) -> Self {
-        Self::input(&error).named(error.code()).hint(error.help())
+        Self::input(&error).with_code(error.code()).hint(error.help())
     }
 }

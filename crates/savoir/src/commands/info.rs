@@ -115,11 +115,11 @@ fn no_name(text: &str) -> CommandError {
         && let Err(error) = VersionRange::parse(range)
     {
         return CommandError::input(format!("`{text}`: {error}"))
-            .named("invalid_range")
+            .with_code("invalid_range")
             .hint(format!("write a range such as {name}@1.2, {name}@^1.2 or {name}@~=1.2"));
     }
     CommandError::input(format!("`{text}` is not a valid name of a published skill"))
-        .named("invalid_name")
+        .with_code("invalid_name")
         .hint("write NAME, NAMESPACE/NAME or NAME@RANGE")
 }
 

@@ -140,7 +140,7 @@ impl Args {
         if options.is_empty() {
             return Ok(());
         }
-        let error = CommandError::input("no source is given").named("no_source");
+        let error = CommandError::input("no source is given").with_code("no_source");
         let error = error.hint(format!("give one: savoir install SOURCE {options}"));
         Err(if self.list { error.hint("`savoir list` lists installed skills") } else { error })
     }
@@ -352,7 +352,7 @@ impl Batch<'_> {
 }
 
 fn not_a_skill(found: &source::Skipped) -> Skipped {
-    let error = CommandError::findings(&found.why).named("not-a-skill");
+    let error = CommandError::findings(&found.why).with_code("not-a-skill");
     Skipped::new(&found.path, &found.path, error)
 }
 
@@ -505,7 +505,7 @@ fn manifest_entry(
             return Err(CommandError::refused(format!(
                 "{url} does not match savoir.toml: its integrity is {found}"
             ))
-            .named("integrity")
+            .with_code("integrity")
             .hint("if you trust the change, write the new `integrity` into savoir.toml"));
         }
     }

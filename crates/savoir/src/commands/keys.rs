@@ -317,12 +317,12 @@ pub(super) fn public_key(file_or_text: &str) -> Result<(PublicKey, String), Comm
                     printable(file_or_text)
                 ),
             };
-            CommandError::input(message).named("public_key")
+            CommandError::input(message).with_code("public_key")
         })?;
         return Ok((key, file_or_text.trim().to_owned()));
     }
     let fail = |why: &dyn std::fmt::Display| {
-        CommandError::input(format!("{}: {why}", path.display())).named("public_key")
+        CommandError::input(format!("{}: {why}", path.display())).with_code("public_key")
     };
     // Our private and public keys have the same format, so only the file name tells them apart.
     if path.extension().is_some_and(|end| end == "key") {

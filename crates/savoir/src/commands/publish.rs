@@ -232,7 +232,7 @@ fn check_stored_package(
     let sent = version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let done = format!("{} {}", published.name, published.version);
     Err(CommandError::findings(format!("{address} published {done} instead of {name}{sent}"))
-        .named("published_otherwise")
+        .with_code("published_otherwise")
         .detail("published", json!(published))
         .hint(format!(
             "show it: savoir info {}@{}; yank it if it is wrong: savoir registry yank {}@{}",
@@ -293,7 +293,7 @@ fn check_name_option(args: &Args, submission: &Submission) -> Result<(), Command
         own.last()
     );
     Err(CommandError::input(message)
-        .named("name_differs")
+        .with_code("name_differs")
         .hint(format!("to use this name, set `name: {name}` in SKILL.md"))
         .hint(format!("to publish it as `{own}`, leave out --name")))
 }
@@ -383,13 +383,13 @@ fn check_no_secrets(folder: &Path) -> Result<(), CommandError> {
     }
     let shown = folder.display();
     Err(CommandError::refused(format!("{shown} contains your keys, tokens or settings"))
-        .named("secrets_inside")
+        .with_code("secrets_inside")
         .hint("move the skill into its own folder and publish that folder"))
 }
 
 fn rejection_error(path: &Path, rejection: &Rejection) -> CommandError {
     let failed = CommandError::findings(format!("{}: {rejection}", path.display()))
-        .named(rejection.code())
+        .with_code(rejection.code())
         .detail("api_code", rejection.api_code().into())
         .detail("findings", json!(rejection.findings()));
     match rejection {
@@ -417,7 +417,7 @@ fn refuse_unsigned(args: &Args, submission: &Submission) -> Result<(), CommandEr
     let message =
         format!("{}: the skill claims the tier {claimed}, but is unsigned", args.path.display());
     Err(CommandError::refused(message)
-        .named("unsigned")
+        .with_code("unsigned")
         .hint("sign it: --key NAME; `savoir keys new NAME` creates a key")
         .hint("or set `security_tier: experimental` in SKILL.md"))
 }
@@ -426,7 +426,7 @@ fn refuse_unsigned(args: &Args, submission: &Submission) -> Result<(), CommandEr
 fn audit(path: &Path) -> Result<String, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CommandError::input(format!("{}: {why}", path.display()))
-            .named("invalid_audit_report")
+            .with_code("invalid_audit_report")
             .hint("`savoir scan --json` prints a report")
     };
     let size = fs::metadata(path).map_err(|error| wrong(&error))?.len();
@@ -464,7 +464,7 @@ fn registry(args: &Args, request: &PublishRequest) -> Result<Client, CommandErro
     let address = home(args, request)?.address();
     let Some(token) = credentials::token(&address, args.registry.as_deref())? else {
         return Err(CommandError::refused(format!("you are not logged in to {address}"))
-            .named("unauthorized")
+            .with_code("unauthorized")
             .hint(format!("log in first: savoir login --registry {address}"))
             .hint("or set the environment variable SAVOIR_TOKEN"));
     };
@@ -485,15 +485,13 @@ fn confirm_publish(
         return Err(CommandError::refused(
             "publishing needs confirmation, and there is no terminal to ask on",
         )
-        .named("not_agreed")
+        .with_code("not_agreed")
         .hint("check with --dry-run what would be published, then add --yes"));
     }
     let question = format!("{}\nPublish it in {address}? [y]es, [N]o: ", page.text());
     match ask::line(&question, &ask::yes_or_no)? {
         Some(true) => Ok(()),
-        _ => {
-            Err(CommandError::refused("the skill was not published: you declined")
-                .named("not_agreed"))
-        }
+        _ => Err(CommandError::refused("the skill was not published: you declined")
+            .with_code("not_agreed")),
     }
 }

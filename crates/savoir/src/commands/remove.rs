@@ -130,6 +130,6 @@ fn refuse_edited(
     }
     let message = format!("{} was edited; nothing was removed", edited.join(", "));
     Err(CommandError::refused(message)
-        .named("edited")
+        .with_code("edited")
         .hint("to remove it with your edits: --force; `savoir undo` restores it"))
 }

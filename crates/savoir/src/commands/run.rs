@@ -162,14 +162,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 fn start(args: &Args) -> Result<ExitCode, CommandError> {
     let home = Home::from_environment()?;
-    let early = |code: &'static str, error: CommandError| error.named(code);
+    let early = |code: &'static str, error: CommandError| error.with_code(code);
     let SkillTarget { skill, tool } =
         lookup::target(&args.target).map_err(|error| early("no-skill", error))?;
     let loaded = load::load(&skill, None).map_err(|error| early("skill-unreadable", error))?;
     load::require_usable(&loaded).map_err(|error| early("skill-invalid", error))?;
     let fetched = skill.fetched.as_ref();
     if let Some(error) = unused_consent(args, fetched.is_some()) {
-        return Err(error.named("invalid-call"));
+        return Err(error.with_code("invalid-call"));
     }
     let mut trust = if args.untrusted { Trust::Untrusted } else { Trust::User };
     if let Some(fetched) = fetched {
@@ -309,7 +309,7 @@ impl RunContext<'_> {
         reading: &Reading,
     ) -> Result<ExitCode, CommandError> {
         if let Some(error) = self.unused_options(tool) {
-            return Err(error.named("invalid-call"));
+            return Err(error.with_code("invalid-call"));
         }
         if let (Some(tool), Some(error)) = (tool, self.not_in_mode()) {
             return self.refuse(Some(tool), error);
@@ -317,7 +317,7 @@ impl RunContext<'_> {
         match tool {
             Some(tool) => self.run_tool(tool, run_env, extra, reading),
             None if !self.loaded_skill.skill.tools.is_empty() => {
-                Err(several_tools(&self.args.target, self.loaded_skill).named("tool-not-named"))
+                Err(several_tools(&self.args.target, self.loaded_skill).with_code("tool-not-named"))
             }
             None if !self.args.exec_fences => {
                 self.agree_to_prompt()?;
@@ -468,13 +468,13 @@ impl RunContext<'_> {
         if tool.contains('/') && call::tool(&self.loaded_skill.skill, tool).is_err() {
             let folder = self.loaded_skill.path().display();
             return Err(CommandError::input(format!("the file {tool} does not exist in {folder}"))
-                .named("unknown-tool")
+                .with_code("unknown-tool")
                 .hint("name a script by its path in the skill's folder, or one of its tools"));
         }
         if let Some(text) = params_json {
             let map: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
                 CommandError::input(format!("--params-json is not a JSON object: {error}"))
-                    .named("invalid-json")
+                    .with_code("invalid-json")
                     .hint(r#"write it as '{"name": "value"}'"#)
             })?;
             return Ok(CallInput::Json(map));

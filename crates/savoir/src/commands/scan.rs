@@ -312,7 +312,7 @@ fn read(path: &Path) -> Result<Tree, CommandError> {
     tree_input::read_tree(path).map_err(|error| {
         let failed = CommandError::input(format!("{}: {error}", path.display()));
         let failed = error.hint().into_iter().fold(failed, CommandError::hint);
-        error.code().into_iter().fold(failed, CommandError::named)
+        error.code().into_iter().fold(failed, CommandError::with_code)
     })
 }
 

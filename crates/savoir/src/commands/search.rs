@@ -257,7 +257,7 @@ fn no_registry_error(mut unreachable: Vec<UnreachableRegistry>) -> CommandError 
     if unreachable.len() == 1 {
         return unreachable.remove(0).error.into();
     }
-    let failed = CommandError::findings("no registry answered").named("no_answer");
+    let failed = CommandError::findings("no registry answered").with_code("no_answer");
     unreachable
         .iter()
         .fold(failed, |failed, one| failed.hint(format!("{}: {}", one.registry, one.error)))

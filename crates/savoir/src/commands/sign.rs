@@ -291,7 +291,7 @@ impl SigningJob<'_> {
                 file.display(),
                 printable(&others.join(", "))
             ))
-            .named("signature_others")
+            .with_code("signature_others")
             .hint("to keep them and add yours: --ssh-key FILE")
             .hint("to replace them: --replace"));
         }
@@ -321,7 +321,7 @@ impl SigningJob<'_> {
         let failed = |error: OmsError| match error {
             OmsError::File(error) => error.into(),
             error => CommandError::input(format!("{}: {error}", path.display()))
-                .named(error.code())
+                .with_code(error.code())
                 .hint("create one: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256"),
         };
         let key = BundleKey::read(path).map_err(failed)?;
@@ -368,7 +368,7 @@ impl SigningJob<'_> {
                 CommandError::findings(format!("{folder}: the signature would be invalid: {error}"))
             }
         };
-        failed.named(error.code())
+        failed.with_code(error.code())
     }
 
     /// The skill with its new signature, verified as other users will verify it.
@@ -466,7 +466,7 @@ fn signature_in(path: &Path) -> Result<String, CommandError> {
 fn ssh_failed(error: SshError) -> CommandError {
     match error {
         SshError::Key(error) => error.into(),
-        error => CommandError::input(error).named("ssh_key"),
+        error => CommandError::input(error).with_code("ssh_key"),
     }
 }
 

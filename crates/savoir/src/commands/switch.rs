@@ -291,7 +291,7 @@ fn folders(entries: &[&LedgerEntry], agent: &Agent) -> Vec<PathBuf> {
 
 fn no_setting(name: &str, agent: &Agent) -> CommandError {
     CommandError::input(format!("{} has no setting that disables a skill", agent.title))
-        .named("no-setting")
+        .with_code("no-setting")
         .hint(format!("remove it from that agent: savoir remove {name} --agent {}", agent.id))
         .hint(format!("agents with such a setting: {}", DisableSetting::AGENTS.join(", ")))
 }

@@ -165,7 +165,7 @@ pub(super) fn declined_result(dry_run: bool) -> Result<ExitCode, CommandError> {
     if dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(CommandError::refused("you did not agree; nothing was changed").named("not_agreed"))
+    Err(CommandError::refused("you did not agree; nothing was changed").with_code("not_agreed"))
 }
 
 /// Plans the installation of the lock and fetches what is not in the store. The lock is consent to
@@ -301,7 +301,7 @@ fn require_lock(context: &InstallContext) -> Result<(), CommandError> {
         return Ok(());
     }
     Err(CommandError::findings(format!("there is no savoir.lock in {}", root.display()))
-        .named("no_lock")
+        .with_code("no_lock")
         .hint("if the project is elsewhere: --project DIR")
         .hint("to create the lock: savoir install SOURCE; then commit savoir.lock"))
 }
@@ -309,7 +309,7 @@ fn require_lock(context: &InstallContext) -> Result<(), CommandError> {
 fn out_of_date(stale: &[LockMismatch]) -> CommandError {
     let lines: Vec<String> = stale.iter().map(ToString::to_string).collect();
     CommandError::findings(format!("savoir.lock is out of date: {}", lines.join("; ")))
-        .named("stale_lock")
+        .with_code("stale_lock")
         .hint("run `savoir sync` without --frozen, review savoir.lock, and commit it")
 }
 
@@ -322,7 +322,7 @@ fn refuse_edits(context: &InstallContext, plan: &InstallPlan) -> Result<(), Comm
     }
     let message = format!("edited since it was installed: {}", edited.join(", "));
     Err(CommandError::findings(message)
-        .named("edited")
+        .with_code("edited")
         .hint("`savoir verify` lists the files; nothing was changed")
         .hint("to discard the edits: savoir sync --frozen --force"))
 }

@@ -155,7 +155,7 @@ fn key(source: &str, args: &Add) -> Result<Option<Trust>, CommandError> {
 
 fn only_an_id(key_id: &str) -> CommandError {
     CommandError::input(format!("{} is the identifier of a key, not the key", printable(key_id)))
-        .named("public_key")
+        .with_code("public_key")
         .hint("get the public key from its owner: savoir keys trust FILE --publisher NAME")
         .hint("or from the registry of a namespace: savoir keys trust --from-registry NAMESPACE")
 }
@@ -166,7 +166,7 @@ fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
     if let Some(namespace) = text.strip_suffix("/*").filter(|name| !name.contains(':')) {
         let name = Name::parse(namespace).map_err(|error| {
             CommandError::input(format!("`{}` is not a namespace", printable(namespace)))
-                .named(error.code())
+                .with_code(error.code())
         })?;
         let address = remote.trusted_of(&name)?.address();
         return parse_rule(&format!("registry:{address}#{namespace}"));
@@ -176,7 +176,7 @@ fn rule(text: &str, remote: &Remote) -> Result<SourceRule, CommandError> {
 
 fn parse_rule(text: &str) -> Result<SourceRule, CommandError> {
     SourceRule::parse_trusted(text).map_err(|error| {
-        let failed = CommandError::input(&error).named(error.code());
+        let failed = CommandError::input(&error).with_code(error.code());
         match text.strip_prefix("https://github.com/").or_else(|| repository(text)) {
             Some(path) => failed.hint(format!("did you mean `github:{}`?", printable(path))),
             None => failed.hint("for a key: savoir trust add key:FILE --publisher NAME"),
@@ -235,7 +235,7 @@ fn print(value: &Value) -> Result<ExitCode, CommandError> {
 impl From<FileError> for CommandError {
     fn from(error: FileError) -> Self {
         let hint = error.hint().map(str::to_owned);
-        let failed = Self::input(&error).named(error.code());
+        let failed = Self::input(&error).with_code(error.code());
         hint.into_iter().fold(failed, Self::hint)
     }
 }

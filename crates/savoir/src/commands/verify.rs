@@ -167,7 +167,7 @@ impl VerifiedSkill {
             error if error.is_undecided() => CommandError::findings(format!("{folder}: {error}")),
             _ => CommandError::refused(format!("{folder}: {error}")),
         };
-        Some(failed.named(error.code()))
+        Some(failed.with_code(error.code()))
     }
 
     /// The effective tier, as in a run.
@@ -302,7 +302,7 @@ pub(crate) fn describe_current(one: &SignedEvaluation, skill: &str) -> String {
 fn broken_evaluation(found: &FoundEvaluation) -> Option<CommandError> {
     let EvaluationOutcome::Broken { code, reason } = &found.outcome else { return None };
     let message = format!("{}: {reason}", found.path.display());
-    Some(CommandError::refused(message).named(*code).hint("remove the file, or get it again"))
+    Some(CommandError::refused(message).with_code(*code).hint("remove the file, or get it again"))
 }
 
 fn evaluation_as_json(found: &FoundEvaluation) -> Value {

@@ -33,7 +33,7 @@ fn whoami(args: &Args) -> Result<ExitCode, CommandError> {
     let address = client.address();
     if !client.has_token() {
         return Err(CommandError::findings(format!("you are not logged in to {address}"))
-            .named("not_logged_in")
+            .with_code("not_logged_in")
             .hint(format!("savoir login --registry {address} --email EMAIL")));
     }
     let who = runtime::block_on(async { Ok(client.whoami().await?) })?;

@@ -232,8 +232,8 @@ async fn follow(
     printer.print_sources(&super::kb::Names::new());
     let error = match ended? {
         RunEnd::Well => return Ok(ExitCode::SUCCESS),
-        RunEnd::Stopped => CommandError::findings("the run was stopped").named("stopped"),
-        RunEnd::Failed(message) => failure(&message).named("workflow-failed"),
+        RunEnd::Stopped => CommandError::findings("the run was stopped").with_code("stopped"),
+        RunEnd::Failed(message) => failure(&message).with_code("workflow-failed"),
     };
     // With --json, the error was already an event.
     if args.json { Ok(error.report()) } else { Err(error) }

@@ -82,7 +82,7 @@ impl Choice {
             }
         }
         if chosen.offers.is_empty() {
-            return Err(CommandError::refused("no skill was chosen").named("nothing_chosen"));
+            return Err(CommandError::refused("no skill was chosen").with_code("nothing_chosen"));
         }
         Ok(chosen)
     }
@@ -138,7 +138,7 @@ impl Choice {
             let paths = self.path.join(", ");
             let message = format!("{} has no skill at {paths}", listing.typed);
             return Err(CommandError::input(message)
-                .named("no_such_path")
+                .with_code("no_such_path")
                 .hint("`--list --json` shows where the skills are"));
         }
         Ok(without_copies(&found))
@@ -164,7 +164,7 @@ fn without_copies(offers: &[OfferedSkill]) -> Vec<OfferedSkill> {
 fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[OfferedSkill]) -> CommandError {
     let sources: Vec<&str> = listings.iter().map(|listing| listing.typed.as_str()).collect();
     let message = format!("{} has no skill `{name}`", sources.join(", "));
-    let error = CommandError::input(message).named("no_such_skill");
+    let error = CommandError::input(message).with_code("no_such_skill");
     let error = match nearest(name, offers.iter().map(|offer| offer.name.as_str())) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,
@@ -243,7 +243,7 @@ fn json(listings: &[SourceListing], root: &Path) -> Value {
 fn several(listing: &SourceListing, offers: &[OfferedSkill]) -> CommandError {
     let count = offers.len();
     CommandError::input(format!("{} has {count} skills: {}", listing.typed, names(offers)))
-        .named("several_skills")
+        .with_code("several_skills")
         .hint("choose with --skill NAME, or take all with --all")
 }
 

@@ -196,7 +196,7 @@ pub(crate) fn take_replacing(ready: &mut Vec<CheckedSkill>, lock: &Lock) -> Vec<
         let Some(old) = old else { return true };
         let message = format!("another `{name}` is installed, from {}", old.source);
         let error = CommandError::input(message)
-            .named("other-source")
+            .with_code("other-source")
             .hint(format!("to replace it, name it: --skill {name}"));
         taken.push(Skipped::new(name, &one.source.to_string(), error));
         false
@@ -319,7 +319,7 @@ fn right(growth: &AddedCapability) -> String {
 
 fn blocked_error(names: &[&str], findings: &str) -> CommandError {
     let message = format!("the scan blocks {}{findings}", quote_names(names));
-    let failed = CommandError::refused(message).named("blocked");
+    let failed = CommandError::refused(message).with_code("blocked");
     let failed = failed.hint("`savoir scan` shows every finding and why it matters");
     failed.hint(format!("to install it anyway: --allow-blocked {}", names.join(",")))
 }
@@ -331,14 +331,14 @@ fn missing_consent_error(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> 
     let mut flags = Vec::new();
     let failed = if growth.is_empty() {
         let message = format!("installing {} needs your consent", quote_names(&names));
-        CommandError::refused(message).named("not_agreed")
+        CommandError::refused(message).with_code("not_agreed")
     } else {
         let lines: Vec<String> = growth.iter().map(ToString::to_string).collect();
         flags.push(match growth {
             [one] => format!("--accept {}", shell_word(&right(one))),
             _ => format!("--accept {ACCEPT_ALL}"),
         });
-        CommandError::refused(lines.join("\n")).named("wants_more")
+        CommandError::refused(lines.join("\n")).with_code("wants_more")
     };
     if !names.is_empty() {
         flags.insert(0, "--yes".to_owned());

@@ -19,7 +19,7 @@ impl From<InstallFailure> for CommandError {
             | InstallFailure::NotInstalled(_) => Self::input(&error),
             _ => Self::findings(&error),
         };
-        let failed = failed.named(error.code());
+        let failed = failed.with_code(error.code());
         match &error {
             InstallFailure::Resolve(why) => why.hints().iter().fold(failed, Self::hint),
             InstallFailure::NotInstalled(_) => {
@@ -40,13 +40,13 @@ impl From<SourceError> for CommandError {
             SourceError::Digest { .. } | SourceError::TagMoved { .. } => Self::refused(&error),
             _ => Self::findings(&error),
         };
-        error.hint().into_iter().fold(failed.named(error.code()), Self::hint)
+        error.hint().into_iter().fold(failed.with_code(error.code()), Self::hint)
     }
 }
 
 impl From<PolicyRefusal> for CommandError {
     fn from(refusal: PolicyRefusal) -> Self {
-        Self::refused(&refusal).named(refusal.code()).hint(refusal.hint)
+        Self::refused(&refusal).with_code(refusal.code()).hint(refusal.hint)
     }
 }
 
@@ -58,6 +58,6 @@ impl From<CheckError> for CommandError {
             CheckError::Signature { .. } => Self::refused(&error)
                 .hint("do not use these files; ask the publisher, or use another source"),
         };
-        failed.named(error.code())
+        failed.with_code(error.code())
     }
 }

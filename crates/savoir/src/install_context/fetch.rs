@@ -176,7 +176,7 @@ impl InstallContext {
         if offers.is_empty() {
             let message = format!("all skills in {} are already installed", folder.display());
             return Err(CommandError::input(message)
-                .named("already_installed")
+                .with_code("already_installed")
                 .hint("list them: savoir list; check for updates: savoir outdated"));
         }
         Ok(offers)
@@ -232,7 +232,7 @@ impl InstallContext {
             let Some((title, _)) = own else { return true };
             let message = format!("`{name}` is already in the folder that {title} reads");
             let error = CommandError::input(message)
-                .named("in_agent_folder")
+                .with_code("in_agent_folder")
                 .hint(format!("add it to savoir.lock: savoir adopt {name}"));
             taken.push(Skipped::new(name, &one.source.to_string(), error));
             false

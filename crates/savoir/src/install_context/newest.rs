@@ -378,7 +378,7 @@ impl From<LatestError> for CommandError {
         let (code, hint) = (error.code(), error.hint());
         let failed = match error {
             LatestError::Source(error) => Self::from(error),
-            error => Self::findings(error).named(code),
+            error => Self::findings(error).with_code(code),
         };
         hint.into_iter().fold(failed, Self::hint)
     }

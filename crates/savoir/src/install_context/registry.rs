@@ -330,7 +330,7 @@ impl From<RegistryError> for CommandError {
             }
             _ => Self::findings(&error),
         };
-        let failed = failed.named(error.code().to_owned());
+        let failed = failed.with_code(error.code().to_owned());
         match error {
             RegistryError::None(_) => failed
                 .hint("for a folder, give its path: ./NAME; for a repository: OWNER/REPO")
@@ -358,7 +358,7 @@ impl From<GatherError> for CommandError {
             }
             GatherError::SameFolder { .. } => {
                 let code = error.code().to_owned();
-                hints.iter().fold(Self::findings(&error).named(code), Self::hint)
+                hints.iter().fold(Self::findings(&error).with_code(code), Self::hint)
             }
         }
     }

@@ -109,7 +109,7 @@ pub(super) fn path_length(path: &str) -> (usize, usize, String) {
 fn another_copy(other: &CheckedSkill, winner: &str) -> CommandError {
     let (name, source) = (&other.summary.name, other.source.to_string());
     CommandError::findings(format!("{source} has the same name as {winner}"))
-        .named("same-name")
+        .with_code("same-name")
         .hint(format!("to install this one instead: --path {} --skill {name}", inside(&source)))
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn without_unmet_needs(
         ready.retain(|one| {
             let Some(need) = unmet(one) else { return true };
             let error = CommandError::findings(format!("it needs the skill `{need}`"))
-                .named("missing-dependency")
+                .with_code("missing-dependency")
                 .hint(format!("install `{need}` first, or name both: savoir install SKILL {need}"));
             skipped.push(Skipped::ready(one, error));
             false
@@ -190,7 +190,7 @@ pub(crate) fn without_culprits(
         let Some(folder) = folder else { return true };
         let reason = match &error {
             InstallFailure::Occupied(_) => occupied_folder_error(name, folder),
-            error => CommandError::findings(error).named(error.code()),
+            error => CommandError::findings(error).with_code(error.code()),
         };
         skipped.push(Skipped::ready(one, reason));
         false
@@ -201,6 +201,6 @@ pub(crate) fn without_culprits(
 fn occupied_folder_error(name: &str, folder: &Path) -> CommandError {
     let message = format!("{} exists and was not installed by savoir", folder.display());
     CommandError::findings(message)
-        .named("occupied")
+        .with_code("occupied")
         .hint(format!("keep it: savoir adopt {name}; or replace it: --force"))
 }

@@ -239,7 +239,7 @@ fn several(text: &str, offers: &[OfferedSkill]) -> CommandError {
     }
     let first = names.first().copied().unwrap_or_default();
     CommandError::input(format!("`{text}` is not a single skill; it has {}", names.join(", ")))
-        .named("several-skills")
+        .with_code("several-skills")
         .hint(format!("give the path or name of one, for example {}", of_repository(text, first)))
 }
 

@@ -71,7 +71,7 @@ fn folders(path: &std::path::Path, assembly: &Assembly<'_>) -> Result<Vec<PathBu
             "the agent cannot start: {}",
             errors.join("; ")
         ))
-        .named("agent-incomplete")
+        .with_code("agent-incomplete")
         .hint(format!("install its skills: {install}")));
     }
     let members = assembly.members.iter();
@@ -80,7 +80,7 @@ fn folders(path: &std::path::Path, assembly: &Assembly<'_>) -> Result<Vec<PathBu
             let folder = member.offer.and_then(|offer| offer.folder.clone());
             folder.ok_or_else(|| {
                 CommandError::findings(format!("`{}` is not installed here", member.name))
-                    .named("agent-incomplete")
+                    .with_code("agent-incomplete")
                     .hint(format!("install it: {install}"))
             })
         })
@@ -108,7 +108,7 @@ fn check_skills_next_to(assembly: &Assembly<'_>, allowed: &[String]) -> Result<(
     let Some((_, folder)) = blocked.first() else { return Ok(()) };
     let names: Vec<String> = blocked.iter().map(|(name, _)| printable(name)).collect();
     Err(CommandError::refused(format!("the scan blocks `{}`", names.join("`, `")))
-        .named("blocked")
+        .with_code("blocked")
         .hint(format!("look at the findings: savoir scan {folder}"))
         .hint(format!("to use it anyway: --allow-blocked {}", names.join(","))))
 }

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let mut file = file.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             CommandError::input(format!("{} already exists", path.display()))
-                .named("evals-exist")
+                .with_code("evals-exist")
                 .hint("edit it, or remove it first")
         }
         _ => failed(&error),

@@ -34,7 +34,7 @@ pub(super) struct Args {
 pub(super) fn read(path: &Path) -> Result<Results, CommandError> {
     store::read_results(path).map_err(|error| {
         CommandError::input(format!("the results cannot be read: {error}"))
-            .named("results-unreadable")
+            .with_code("results-unreadable")
             .hint("name a folder that `savoir eval SKILL --output DIR` wrote")
     })
 }

@@ -65,13 +65,13 @@ fn read_evals(skill: &SignedFolder) -> Result<EvalReading, CommandError> {
     }
     if reading.has_errors() {
         return Err(CommandError::input("the evaluations have mistakes")
-            .named("invalid-evals")
+            .with_code("invalid-evals")
             .hint("correct the places above and run the command again"));
     }
     if reading.is_empty() {
         let shown = skill.folder.display();
         return Err(CommandError::input(format!("{shown} has no evaluations"))
-            .named("no-evals")
+            .with_code("no-evals")
             .hint(format!("write some: savoir eval new {shown}")));
     }
     Ok(reading)
@@ -166,7 +166,7 @@ async fn measure(
         finished = run_study(&study, &show) => finished,
         _ = tokio::signal::ctrl_c() => {
             return Err(CommandError::exited(130, "the evaluation was stopped")
-                .named("stopped")
+                .with_code("stopped")
                 .hint("run the same command again to continue: finished trials are stored"));
         }
     };
@@ -191,7 +191,7 @@ async fn host(
         let variable = |name: &str| std::env::var(name).ok();
         let host = AgentHost::find(&args.host, args.model.as_deref(), &variable);
         let host = host.map_err(|error| {
-            CommandError::input(&error).named("agent-unusable").hint(error.hint())
+            CommandError::input(&error).with_code("agent-unusable").hint(error.hint())
         })?;
         return Ok(Arc::new(host));
     }
@@ -246,7 +246,8 @@ fn evaluated(skill: &SignedFolder) -> Result<EvaluatedSkill, CommandError> {
     let name = place_name(skill);
     let read = EvaluatedSkill::read(&skill.folder, &name, skill.version());
     read.map_err(|error: TreeError| {
-        CommandError::findings(format!("{}: {error}", skill.folder.display())).named(error.code())
+        CommandError::findings(format!("{}: {error}", skill.folder.display()))
+            .with_code(error.code())
     })
 }
 
@@ -294,7 +295,7 @@ fn decoys_below(folder: &Path, skill: &str) -> Result<Vec<EvaluatedSkill>, Comma
 fn regrade(args: &RunArgs, folder: &Path, reading: &EvalReading) -> Result<Results, CommandError> {
     let recorded = read_recorded(folder).map_err(|error| {
         CommandError::input(format!("the recorded trials cannot be read: {error}"))
-            .named("results-unreadable")
+            .with_code("results-unreadable")
             .hint("name a folder that `savoir eval SKILL --output DIR` wrote")
     })?;
     let home = Home::from_environment()?;
@@ -323,7 +324,7 @@ fn report(args: &RunArgs, results: &Results, folder: &Path) -> Result<ExitCode, 
     let conclusion = &results.conclusion;
     if conclusion.all_trials == conclusion.invalid_trials {
         return Err(CommandError::findings("no trial is valid")
-            .named("no-valid-trial")
+            .with_code("no-valid-trial")
             .hint(first_reason(results).unwrap_or_default()));
     }
     let passes = args.gate.is_none() || conclusion.verdict == Verdict::Pass;

@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     if skill.tree.integrity() != results.skill.integrity {
         let message = format!("{} is not as it was evaluated", skill.folder.display());
         return Err(CommandError::findings(message)
-            .named("results-of-other-files")
+            .with_code("results-of-other-files")
             .hint("evaluate it again: savoir eval PATH --output DIR"));
     }
     let statement = attest::statement(&results).ok_or_else(|| {
@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 
 /// Signs a statement; returns the public key, too, unless the signature contains it.
 fn sign(args: &Args, statement: &Value) -> Result<(Value, Option<PublicKey>), CommandError> {
-    let failed = |error: StatementError| CommandError::input(&error).named(error.code());
+    let failed = |error: StatementError| CommandError::input(&error).with_code(error.code());
     if let Some(path) = &args.oms_key {
         let key = BundleKey::read(path).map_err(|error| CommandError::input(&error))?;
         let public = key.public_key().map_err(|error| CommandError::input(&error))?;
@@ -146,7 +146,7 @@ fn publish(
     let Some(line) = line else {
         let message = format!("no version of {name} in {} has these files", client.address());
         return Err(CommandError::findings(message)
-            .named("not_published")
+            .with_code("not_published")
             .hint(format!("see its versions: savoir info {name}"))
             .hint("if it is your skill, publish it first: savoir publish PATH"));
     };

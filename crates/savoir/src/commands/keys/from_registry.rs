@@ -41,7 +41,7 @@ pub(super) fn run(namespace: &str, args: &Trust) -> Result<ExitCode, CommandErro
 
 fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     let name = Name::parse(namespace).map_err(|error| {
-        CommandError::input(format!("`{namespace}` is not a namespace")).named(error.code())
+        CommandError::input(format!("`{namespace}` is not a namespace")).with_code(error.code())
     })?;
     let client = args.remote.client_of(&name)?;
     let offered = runtime::block_on(ask_registry(&client, &name, namespace))?;
@@ -70,7 +70,7 @@ fn trust(namespace: &str, args: &Trust) -> Result<ExitCode, CommandError> {
     }
     if fresh.is_empty() && known.is_empty() {
         let message = format!("no keys for `{namespace}` in {}", offered.address);
-        return Err(CommandError::findings(message).named("no_keys"));
+        return Err(CommandError::findings(message).with_code("no_keys"));
     }
     if !fresh.is_empty() {
         confirm_keys(namespace, args, &offered, &fresh)?;
@@ -125,7 +125,7 @@ fn widened(trusted: &TrustedKey, namespaces: Option<&[String]>) -> Option<Truste
 fn parse_key(info: &KeyInfo, address: &str) -> Result<PublicKey, CommandError> {
     let wrong = |why: &dyn std::fmt::Display| {
         CommandError::refused(format!("{address} returned an invalid key: {why}"))
-            .named("public_key")
+            .with_code("public_key")
             .hint("nothing was changed; report this to the operator of the registry")
     };
     let key = PublicKey::parse(&info.public_key).map_err(|error| wrong(&error))?;
@@ -160,7 +160,7 @@ fn confirm_keys(
         return Err(CommandError::refused(
             "cannot ask whether to trust these keys without a terminal",
         )
-        .named("not_agreed")
+        .with_code("not_agreed")
         .hint("compare the ids with those that the publisher lists elsewhere, then add --yes"));
     }
     let question =
@@ -168,7 +168,7 @@ fn confirm_keys(
     if ask::line(question, &ask::yes_or_no)? == Some(true) {
         return Ok(());
     }
-    Err(CommandError::refused("nothing was changed").named("not_agreed"))
+    Err(CommandError::refused("nothing was changed").with_code("not_agreed"))
 }
 
 fn print(args: &Trust, fresh: &[NewTrust], known: &[TrustedKey]) -> Result<ExitCode, CommandError> {

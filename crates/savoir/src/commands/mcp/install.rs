@@ -114,7 +114,7 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
             "{}: `{name}` is already the name of another server: {shown}",
             file.display()
         ))
-        .named("name-taken")
+        .with_code("name-taken")
         .hint("choose another name: --name NAME"));
     }
     let command = command(args.place.scope)?;
@@ -130,7 +130,7 @@ pub(super) fn install(args: &Install) -> Result<ExitCode, CommandError> {
         let message =
             format!("{}: the server cannot be added without damaging the file", file.display());
         return Err(CommandError::refused(message)
-            .named("settings-unclear")
+            .with_code("settings-unclear")
             .hint(format!("add it by hand: `{name}` runs `{command} mcp`")));
     }
     if before.as_ref() == Some(&after) {
@@ -205,7 +205,7 @@ impl ServerArgs {
         }
         match ask::line("Make this change? [y]es, [N]o: ", &ask::yes_or_no)? {
             Some(true) => Ok(()),
-            _ => Err(CommandError::refused("nothing was changed").named("declined")),
+            _ => Err(CommandError::refused("nothing was changed").with_code("declined")),
         }
     }
 }
@@ -233,7 +233,7 @@ fn command(scope: ConfigScope) -> Result<String, CommandError> {
 
 fn not_installed_error(file: &Path, name: &str) -> CommandError {
     CommandError::input(format!("{}: Savoir is not installed as `{name}`", file.display()))
-        .named("not-installed")
+        .with_code("not-installed")
         .hint("use the name and scope of the install: --name NAME, --scope user|project")
 }
 

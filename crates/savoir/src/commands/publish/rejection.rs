@@ -27,7 +27,7 @@ pub(super) fn refuse_blocked(args: &Args, request: &PublishRequest) -> Result<()
     };
     let sha256 = sha256_hex(&request.bytes);
     let error_with_hints = CommandError::refused(message)
-        .named("audit_blocked")
+        .with_code("audit_blocked")
         .detail("scan", report::scan_json(&request.report, request.verdict()))
         .detail("sha256", sha256.clone().into());
     let error_with_hints = worst
@@ -128,5 +128,5 @@ pub(super) fn registry_rejection(
         }
         _ => return error.into(),
     }
-    .named(code)
+    .with_code(code)
 }

@@ -41,18 +41,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let (file, location) = (&args.file, args.storage.location()?);
     if file.is_dir() {
         return Err(CommandError::input(format!("{} is a folder", file.display()))
-            .named("is_a_folder")
+            .with_code("is_a_folder")
             .hint(format!("name a file: {}", file.join("registry.tar").display())));
     }
     if !args.force && file.exists() {
         return Err(CommandError::input(format!("{} already exists", file.display()))
-            .named("file_exists")
+            .with_code("file_exists")
             .hint("name another file, or replace this one: --force"));
     }
     if !location.exists() {
         let message = format!("{} does not contain a registry", location.shown_database());
         return Err(CommandError::input(message)
-            .named("registry_missing")
+            .with_code("registry_missing")
             .hint("name the storage of the server: --data, or --database and --storage"));
     }
     let end = runtime::block_on(async {

@@ -71,7 +71,8 @@ impl Common {
         self.print_result(|| {
             let name = namespace.strip_prefix(NO_NAMESPACE_PREFIX).unwrap_or(namespace);
             let name = Name::parse(name).map_err(|error| {
-                CommandError::input(format!("`{namespace}` is not a namespace")).named(error.code())
+                CommandError::input(format!("`{namespace}` is not a namespace"))
+                    .with_code(error.code())
             })?;
             runtime::block_on(work(&self.remote.client_of(&name)?)).map_err(with_namespace_hint)
         })

@@ -143,13 +143,13 @@ async fn find(args: &Args) -> Result<TestedRegistry, CommandError> {
     }
     let tested_registry = TestedRegistry::find(settings).await.map_err(|why| {
         CommandError::input(format!("{url}: {why}"))
-            .named("registry_unreachable")
+            .with_code("registry_unreachable")
             .hint("name the address of a registry: http://127.0.0.1:7878/registry")
     })?;
     match tested_registry.unavailable_reason().await {
         None => Ok(tested_registry),
         Some(why) => Err(CommandError::input(format!("{url}: {why}"))
-            .named("unauthorized")
+            .with_code("unauthorized")
             .hint("give a token in SAVOIR_TOKEN, or an account: --email EMAIL --password-stdin")),
     }
 }
@@ -162,7 +162,7 @@ fn from_input(token: String) -> Result<String, CommandError> {
     let mut line = String::new();
     io::stdin().lock().take(MAX_TOKEN_BYTES).read_line(&mut line).map_err(|error| {
         CommandError::input(format!("the token cannot be read: {error}"))
-            .named("token_unreadable")
+            .with_code("token_unreadable")
             .hint("give it on standard input, in UTF-8")
     })?;
     Ok(line.trim().to_owned())
@@ -172,7 +172,7 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
     let mut password = String::new();
     io::stdin().lock().read_line(&mut password).map_err(|error| {
         CommandError::input(format!("the password cannot be read: {error}"))
-            .named("password_unreadable")
+            .with_code("password_unreadable")
             .hint("give it on standard input, in UTF-8")
     })?;
     let server = url.trim_end_matches('/').trim_end_matches("/registry");
@@ -181,7 +181,7 @@ async fn log_in(url: &str, email: &str) -> Result<String, CommandError> {
     });
     let wrong = |why: String| {
         CommandError::input(format!("{email} cannot log in at {server}: {why}"))
-            .named("login_failed")
+            .with_code("login_failed")
             .hint("check the email address and the password, or pass a token: --token")
     };
     let login_request =
@@ -206,7 +206,7 @@ fn finish(
     if let Some(file) = &args.junit {
         fs::write(file, report::junit(tested_registry.base(), outcomes)).map_err(|error| {
             CommandError::input(format!("{}: {error}", file.display()))
-                .named("report_unwritable")
+                .with_code("report_unwritable")
                 .hint("name a file that can be written: --junit FILE")
         })?;
     }

@@ -64,18 +64,18 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
             "{}: the folder does not exist",
             folder.display()
         ))
-        .named("folder_missing")
+        .with_code("folder_missing")
         .hint("name a mirror, or a folder with skills"));
     }
     let namespace = args.namespace.as_deref().map(Namespace::parse).transpose();
     let namespace = namespace.map_err(|error| {
         CommandError::input(format!("--namespace: {error}"))
-            .named("invalid_namespace")
+            .with_code("invalid_namespace")
             .hint("for example: --namespace acme")
     })?;
     if namespace.is_some() && import::is_mirror(folder) {
         return Err(CommandError::input("--namespace cannot be used with a mirror")
-            .named("mirror_keeps_names")
+            .with_code("mirror_keeps_names")
             .hint("leave out --namespace"));
     }
     let location = args.storage.location()?;
@@ -110,7 +110,7 @@ fn import(args: &Args) -> Result<ExitCode, CommandError> {
 /// The error for a folder without skills.
 fn no_skills_error(args: &Args, done: &ImportSummary) -> CommandError {
     let error = CommandError::input(format!("{} has no skills", args.folder.display()))
-        .named("no_skills")
+        .with_code("no_skills")
         .hint("name a mirror, or a folder with folders or zips of skills, at any depth");
     if done.texts == 0 {
         return error;
@@ -124,7 +124,7 @@ async fn owner(database: &Database, email: Option<&str>) -> Result<Option<i64>, 
     match database.accounts().by_email(email).await? {
         Some((user, _)) => Ok(Some(user.id)),
         None => Err(CommandError::input(format!("--owner: the account {email} does not exist"))
-            .named("account_missing")
+            .with_code("account_missing")
             .hint(format!("create it: savoir admin create {email} --role user"))),
     }
 }

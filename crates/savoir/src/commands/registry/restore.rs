@@ -56,7 +56,7 @@ fn restore(args: &Args) -> Result<ExitCode, CommandError> {
     let file = &args.file;
     if !file.is_file() {
         return Err(CommandError::input(format!("{}: the file does not exist", file.display()))
-            .named("file_missing")
+            .with_code("file_missing")
             .hint("name a file of `savoir registry backup`"));
     }
     let mut progress = Progress::new();

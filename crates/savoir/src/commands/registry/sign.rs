@@ -135,7 +135,7 @@ fn unregistered_key_error(
     CommandError::findings(format!(
         "the key {key_id} is not registered for `{team}` in {address}, and is no auditor's key"
     ))
-    .named("unknown_key")
+    .with_code("unknown_key")
     .hint(format!(
         "if you publish the skill, register the key, then sign again: savoir registry keys add \
          {team} {} --registry {address}",
@@ -170,7 +170,7 @@ fn sign_version(
     let (name, version) = (line.name.last(), line.version.to_string());
     let wrong = |error: &dyn std::fmt::Display| {
         CommandError::refused(format!("`{}` {version}: {error}", line.name))
-            .named("signature")
+            .with_code("signature")
             .hint("nothing was signed; do not use these files, and inform the registry operator")
     };
     // Files with an invalid signature are not signed.

@@ -47,7 +47,7 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
     if !location.exists() {
         let message = format!("{} does not contain a registry", location.shown_database());
         return Err(CommandError::input(message)
-            .named("registry_missing")
+            .with_code("registry_missing")
             .hint("name the storage of the server: --data, or --database and --storage"));
     }
     let removed = runtime::block_on(async {
@@ -56,7 +56,7 @@ fn sweep(args: &Args) -> Result<ExitCode, CommandError> {
         for name in &args.forget {
             if !registry.unmark(name).await.map_err(|error| sweep_error(&error))? {
                 return Err(CommandError::input(format!("the storage has no marker of {name}"))
-                    .named("unknown_database")
+                    .with_code("unknown_database")
                     .hint("leave out --forget: the error lists the other databases"));
             }
         }
@@ -81,5 +81,5 @@ fn sweep_error(error: &RegistryError) -> CommandError {
         RegistryError::Busy => "wait until the other process is done",
         _ => "see savoir registry sweep --help",
     };
-    CommandError::findings(error).named(error.code()).hint(hint)
+    CommandError::findings(error).with_code(error.code()).hint(hint)
 }
