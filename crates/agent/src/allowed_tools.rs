@@ -154,7 +154,7 @@ impl AllowListSnapshot {
         tracing::warn!(skill = active.skill, names, "a skill allows only tools that do not exist");
         Some(format!(
             "None of the tools that it allows exists here ({names}), so no tool can be called while \
-             it is followed. Tell the person, or load another skill with use_skill."
+             it is followed. Tell the user, or load another skill with use_skill."
         ))
     }
 

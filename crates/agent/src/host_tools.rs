@@ -221,7 +221,7 @@ impl HostTools {
                 Ok(())
             }
             Consent::Declined => {
-                let message = "the person declined; ask what they want instead, or do without it";
+                let message = "the user declined; ask what they want instead, or do without it";
                 Err(("declined", message.to_owned()))
             }
             Consent::Unanswered => {

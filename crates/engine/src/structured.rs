@@ -193,7 +193,7 @@ mod tests {
         assert!(!announced);
         assert_eq!(
             error.to_string(),
-            "the skill has no input `other`; it takes n, u, f; \
+            "the skill has no input `other`; its inputs: n, u, f; \
              the input `n` must be a number such as 3 or 0.5; \
              Missing required input: 'u'; \
              the input `f` must be the path of a file that can be read"

@@ -241,7 +241,7 @@ fn missing_queries(triggers: &[TriggerResult], gate: Gate) -> f64 {
 /// The precision or the recall of trigger queries.
 type Share = fn(&TriggerResult) -> Option<Interval>;
 
-/// Checks the conditions of the gate about trigger queries, for every size of the catalogue.
+/// Checks the conditions of the gate about trigger queries, for every size of the catalog.
 fn check_triggers(
     triggers: &[TriggerResult],
     conclusion: &mut Conclusion,

@@ -33,7 +33,7 @@ struct AttestedEval {
     /// In percentage points.
     uplift: Option<Interval>,
     sign_test: SignTest,
-    /// When the skill is used, for each size of the catalogue.
+    /// When the skill is used, for each size of the catalog.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     triggers: Vec<AttestedTriggers>,
     /// The digest of the version that it was compared with.

@@ -21,7 +21,7 @@ pub struct EvalDiff {
     pub uplift: (Option<Interval>, Option<Interval>),
     /// Cases whose pass rate with the skill changed, the largest loss first.
     pub cases: Vec<CaseChange>,
-    /// Precision and recall for each size of the catalogue.
+    /// Precision and recall for each size of the catalog.
     pub triggers: Vec<TriggerChange>,
     /// What follows from the numbers.
     pub hints: Vec<String>,
@@ -130,7 +130,7 @@ fn hints(diff: &EvalDiff, after: &Results) -> Vec<String> {
             None => "with the same description",
         };
         hints.push(format!(
-            "with {} skills in the catalogue, recall is {words} {cause}: {:.0} % before, {:.0} % after",
+            "with {} skills in the catalog, recall is {words} {cause}: {:.0} % before, {:.0} % after",
             change.catalogue,
             100.0 * before.mean,
             100.0 * now.mean

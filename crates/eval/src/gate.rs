@@ -14,7 +14,7 @@ pub struct Gate {
     pub uplift: Option<Requirement>,
     /// The largest number of cases that the skill makes worse.
     pub regressions: Option<u32>,
-    /// The precision and the recall of the trigger queries, as shares, for each size of the catalogue.
+    /// The precision and the recall of the trigger queries, as shares, for each size of the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Requirement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

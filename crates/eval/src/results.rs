@@ -27,7 +27,7 @@ pub struct Results {
     /// The version that the skill is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<SkillRecord>,
-    /// The names of the other skills in the catalogue of the arm with decoys.
+    /// The names of the other skills in the catalog of the arm with decoys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decoys: Vec<String>,
     pub eval_set: EvalSetRecord,

@@ -1,16 +1,16 @@
-//! Measures when a skill is used: precision and recall at several sizes of the catalogue.
+//! Measures when a skill is used: precision and recall at several sizes of the catalog.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{Interval, wilson};
 
-/// The sizes of the catalogue, including the skill.
+/// The sizes of the catalog, including the skill.
 pub const CATALOGUE_SIZES: [usize; 3] = [1, 20, 100];
 
-/// The results for one size of the catalogue.
+/// The results for one size of the catalog.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriggerResult {
-    /// Number of skills in the catalogue.
+    /// Number of skills in the catalog.
     pub catalogue: usize,
     /// How the host shows the skill to its model.
     pub shown: ShownSkill,
@@ -88,7 +88,7 @@ impl TriggerResult {
     }
 }
 
-/// The catalogue of decoys: skills that exist nowhere, with descriptions as authors write them.
+/// The catalog of decoys: skills that exist nowhere, with descriptions as authors write them.
 const OBJECTS: [(&str, &str); 11] = [
     ("invoice", "invoices"),
     ("calendar", "calendar entries"),
@@ -125,7 +125,7 @@ pub struct Decoy {
 /// else with the things that the skill is about; the others are about other things.
 pub fn decoys(count: usize, skill: &str) -> Vec<Decoy> {
     let mut near = near_misses(skill).into_iter();
-    // The actions alternate first, so that a small catalogue is mixed, too.
+    // The actions alternate first, so that a small catalog is mixed, too.
     let mut others = (0..OBJECTS.len() * ACTIONS.len()).map(|index| {
         let turn = index / OBJECTS.len() + index % OBJECTS.len();
         decoy(OBJECTS[index % OBJECTS.len()], ACTIONS[turn % ACTIONS.len()])

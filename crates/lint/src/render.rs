@@ -148,14 +148,14 @@ impl FromStr for Format {
 /// Options of [`Format::Text`]; the other formats ignore them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Whether to write ANSI colour codes.
+    /// Whether to write ANSI color codes.
     pub color: bool,
     /// Columns of the terminal; longer source lines are cut around the diagnostic.
     pub width: usize,
 }
 
 impl Default for TextStyle {
-    /// Returns a style without colour and with the line width of rustc.
+    /// Returns a style without color and with the line width of rustc.
     fn default() -> Self {
         Self { color: false, width: 140 }
     }

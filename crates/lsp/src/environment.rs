@@ -20,7 +20,6 @@ pub trait Environment: Send + Sync {
     /// Checks the settings of a project.
     fn check_settings(&self, path: &Path, text: &str) -> Vec<FileProblem>;
 
-    /// Checks a workflow.
     fn check_workflow(&self, text: &str) -> Vec<FileProblem>;
 
     /// Checks an evaluation file of a skill, by its path in the folder. `skill` is the name of the

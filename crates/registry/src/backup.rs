@@ -1,9 +1,9 @@
 //! Writes, checks and restores backups of a registry in one file.
 //!
 //! A backup is a plain tar, so that any program can read it and a single rename makes it visible:
-//! `records.jsonl` has the records of the database, one line of JSON each; then every artefact and every
+//! `records.jsonl` has the records of the database, one line of JSON each; then every artifact and every
 //! SKILL.md follows under its digest, sorted; `end.json` has the expected counts. Nothing is compressed,
-//! because artefacts are compressed already, and there are no timestamps, so that the same registry gives
+//! because artifacts are compressed already, and there are no timestamps, so that the same registry gives
 //! the same bytes.
 //!
 //! - [`write()`] writes a consistent snapshot, even while others publish.

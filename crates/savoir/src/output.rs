@@ -1,4 +1,4 @@
-//! Writes to standard output, with colour only on a terminal.
+//! Writes to standard output, with color only on a terminal.
 
 use std::{
     borrow::Cow,
@@ -21,14 +21,14 @@ pub(crate) fn has_printed() -> bool {
     HAS_PRINTED.load(Ordering::Relaxed)
 }
 
-/// Buffered standard output that strips colour when it is not a terminal.
+/// Buffered standard output that strips color when it is not a terminal.
 pub(crate) fn stdout() -> BufWriter<AutoStream<StdoutLock<'static>>> {
     HAS_PRINTED.store(true, Ordering::Relaxed);
     let stdout = io::stdout().lock();
     BufWriter::new(AutoStream::new(stdout, ColorChoice::Auto))
 }
 
-/// Whether standard output supports colour.
+/// Whether standard output supports color.
 pub(crate) fn wants_color() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }
@@ -56,7 +56,7 @@ pub(crate) fn text(text: &str) -> Result<(), CommandError> {
     flush(out)
 }
 
-/// Prints a long text without colour in one piece.
+/// Prints a long text without color in one piece.
 pub(crate) fn long_text(text: &str) -> Result<(), CommandError> {
     HAS_PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! Filters the output of programs for a terminal: text, colours and cursor moves within the
+//! Filters the output of programs for a terminal: text, colors and cursor moves within the
 //! program's own output pass. Sequences that set titles or modes, query the terminal, or move above
 //! that output are removed.
 
@@ -10,7 +10,7 @@ use std::{
 /// Maximum bytes of a sequence.
 const MAX_SEQUENCE_BYTES: usize = 64;
 
-/// Resets colours and shows the cursor.
+/// Resets colors and shows the cursor.
 const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
 
 static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
@@ -39,7 +39,7 @@ enum State {
     Text,
     /// After the escape character.
     Escape,
-    /// In a sequence with parameters, such as a colour.
+    /// In a sequence with parameters, such as a color.
     Control,
     /// In a text for the terminal, such as a title, until its end.
     Message,

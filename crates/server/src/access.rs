@@ -78,7 +78,7 @@ impl Scope {
     pub(crate) fn missing_scope_hint(self) -> String {
         let scope = self.as_str();
         format!(
-            "the token of this agent lacks the scope `{scope}`; ask the person to make one that has \
+            "the token of this agent lacks the scope `{scope}`; ask the user to create one that has \
              it beside `skills:read`, with POST /api/v1/auth/tokens after logging in, and to put it \
              into the settings of the agent"
         )

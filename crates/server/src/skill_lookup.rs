@@ -686,7 +686,7 @@ impl Skills {
         }
     }
 
-    /// Reads a file; one that is no valid text is returned with the response for those who may see
+    /// Reads a file; one that is not valid text is returned with the response for those who may see
     /// it.
     async fn read_file(
         &self,

@@ -6,7 +6,7 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// What is no letter and no digit, in its order.
+/// Characters other than letters and digits, in their order.
 const PUNCTUATION: &str = "\t\n\u{b}\u{c}\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
 /// Accents, in their order.

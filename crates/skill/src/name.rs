@@ -174,7 +174,7 @@ fn is_ascii_lower(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit()
 }
 
-/// The form in which agentskills.io compares names: trimmed and NFKC-normalised.
+/// The form in which agentskills.io compares names: trimmed and NFKC-normalized.
 pub fn canonical(name: &str) -> Cow<'_, str> {
     let trimmed = name.trim();
     if trimmed.is_ascii() { Cow::Borrowed(trimmed) } else { Cow::Owned(trimmed.nfkc().collect()) }

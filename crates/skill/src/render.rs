@@ -101,10 +101,10 @@ pub enum RenderError {
 
 fn known_inputs(known: &[String], near: Option<&str>) -> String {
     match (known, near) {
-        ([], _) => "it takes none".to_owned(),
-        (known, None) => format!("it takes {}", known.join(", ")),
+        ([], _) => "it has no inputs".to_owned(),
+        (known, None) => format!("its inputs: {}", known.join(", ")),
         (known, Some(near)) => {
-            format!("did you mean `{near}`? It takes {}", known.join(", "))
+            format!("did you mean `{near}`? Its inputs: {}", known.join(", "))
         }
     }
 }
@@ -484,7 +484,7 @@ mod tests {
         let error = render(&skill, &map(&json!({"sytle": "x"})), None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the skill has no input `sytle`; did you mean `style`? It takes style"
+            "the skill has no input `sytle`; did you mean `style`? Its inputs: style"
         );
         assert_eq!(fill(&skill, &map(&json!({"sytle": "x"})), None).as_deref(), Ok(""));
     }

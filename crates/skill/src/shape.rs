@@ -55,7 +55,7 @@ pub(crate) enum Shape {
     Name(NameGrammar, Severity),
     /// A SemVer 2.0.0 version.
     Version,
-    /// An SPDX licence expression.
+    /// An SPDX license expression.
     Licence,
     /// A permission as `domain:level[:scope]`. Any scalar is accepted here; the dialect reports
     /// errors.
@@ -478,7 +478,7 @@ pub(crate) fn licence_problem(text: &str, span: Span) -> Option<Diagnostic> {
     if ["UNLICENSED", "NOASSERTION"].contains(&text) || spdx::Expression::parse(text).is_ok() {
         return None;
     }
-    let message = format!("`{text}` is not an SPDX licence expression");
+    let message = format!("`{text}` is not an SPDX license expression");
     let mut problem = Diagnostic::warning("invalid-license", span, message)
         .help("use an identifier such as `MIT` or `Apache-2.0`");
     if let Some(near) = likely_licence(text) {

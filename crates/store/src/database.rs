@@ -76,7 +76,7 @@ impl Database {
                 "a database in memory is not shared; give the path of a file".to_owned(),
             )),
             None => Err(StoreError::Setting(format!(
-                "`{}` is no database; use postgres://… or sqlite://path",
+                "`{}` is not a database; use postgres://… or sqlite://path",
                 without_password(url)
             ))),
         }

@@ -317,6 +317,6 @@ mod tests {
         write("own/secrets/worktrees/x/commondir", "../..\n");
         write("own/secrets/worktrees/x/gitdir", "../../../.git\n");
         write("own/.git", "gitdir: secrets/worktrees/x\n");
-        assert_eq!(LinkedWorktree::of(&root.join("own")), None, "it is no repository");
+        assert_eq!(LinkedWorktree::of(&root.join("own")), None, "it is not a repository");
     }
 }

@@ -34,7 +34,7 @@ pub enum ProgramError {
     #[error("program '{0}' is not inside the skill's folder")]
     Outside(String),
     /// The file is in a version control folder, which users do not review before they approve.
-    #[error("program '{0}' is in the history of version control, which is no part of the skill")]
+    #[error("program '{0}' is in the history of version control, which is not part of the skill")]
     History(String),
     /// It cannot be read.
     #[error("{} cannot be read: {reason}", path.display())]

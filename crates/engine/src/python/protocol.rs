@@ -204,7 +204,7 @@ fn unknown(line: &[u8]) -> CallError {
     let text = String::from_utf8_lossy(line);
     let shown: String = text.chars().take(SHOWN).collect();
     let more = if shown.len() < text.len() { "…" } else { "" };
-    CallError::BadAnswer(format!("a line that is no answer: {shown:?}{more}"))
+    CallError::BadAnswer(format!("a line that is not an answer: {shown:?}{more}"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const MAX_PARTS: usize = 8;
 
 /// The error for an invalid version range or version.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{text}` is no range of Python versions: {why}")]
+#[error("`{text}` is not a range of Python versions: {why}")]
 pub struct RangeError {
     /// The invalid text.
     pub text: String,

@@ -86,7 +86,7 @@ fn tool_names(skill: &Skill) -> Vec<String> {
     own.chain(called.iter().map(|name| name.api.clone())).collect()
 }
 
-/// The digest of a catalogue: a change of any skill in it changes what the model sees.
+/// The digest of a catalog: a change of any skill in it changes what the model sees.
 pub(super) fn catalogue_digest(skills: &[EvaluatedSkill]) -> String {
     let lines: Vec<String> =
         skills.iter().map(|one| format!("{} {}", one.record.name, one.digest())).collect();

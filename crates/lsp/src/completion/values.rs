@@ -31,7 +31,7 @@ const CLAUDE_MODELS: [&str; 4] = ["haiku", "inherit", "opus", "sonnet"];
 /// Sub-agents that are part of Claude Code.
 const SUB_AGENTS: [&str; 3] = ["Explore", "general-purpose", "Plan"];
 
-/// The licences of most public skills.
+/// The licenses of most public skills.
 const LICENCES: [&str; 8] = [
     "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC-BY-4.0", "GPL-3.0-only", "ISC", "MIT",
     "MPL-2.0",

@@ -57,7 +57,7 @@ impl LedgerFormat for Lock {
             pinned: record.pinned.unwrap_or_default(),
             ..ClawHubOrigin::default()
         };
-        // A skill of another catalogue has a longer key, and its folder is named by its slug.
+        // A skill of another catalog has a longer key, and its folder is named by its slug.
         let folder = if named.is_some() { key } else { slug };
         (folder, Origin::ClawHub(origin))
     }

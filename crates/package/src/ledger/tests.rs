@@ -305,7 +305,7 @@ fn npx_hash_detects_drift() {
     let pdf = only(&ledger, "pdf");
     assert_eq!(pdf.drift(), Drift::Unmodified);
     machine.write("project/.agents/skills/pdf/__pycache__/x.pyc", "x");
-    assert_eq!(pdf.drift(), Drift::Unmodified, "what use leaves behind is no change");
+    assert_eq!(pdf.drift(), Drift::Unmodified, "what use leaves behind is not a change");
     assert_eq!(pdf.adoption().unwrap().source, Source::Folder(machine.path("pdf")));
     machine.write("project/.agents/skills/pdf/_x", "y");
     assert_eq!(pdf.drift(), Drift::Modified);
@@ -378,7 +378,7 @@ fn clawhub_fingerprints() {
     assert_eq!(pdf.drift(), Drift::Unmodified);
     let before = pdf.adoption().unwrap().integrity;
     machine.write("project/skills/pdf/.clawhub/origin.json", &origin("00"));
-    assert_eq!(pdf.adoption().unwrap().integrity, before, "its own file is no part of the skill");
+    assert_eq!(pdf.adoption().unwrap().integrity, before, "its own file is not part of the skill");
     assert_eq!(pdf.drift(), Drift::Modified);
     machine.write("project/skills/pdf/.gitignore", "*.md");
     assert_eq!(pdf.drift(), Drift::Unknown(UnknownDrift::LeftOut));

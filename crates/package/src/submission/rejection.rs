@@ -37,7 +37,7 @@ pub enum Rejection {
     NotProse,
     /// No name was found.
     #[error(
-        "nothing tells what the skill is called; add `name` to the frontmatter; a text without frontmatter begins with a heading, or is named with `--name`"
+        "the skill has no name; add `name` to the frontmatter; a text without frontmatter begins with a heading, or is named with `--name`"
     )]
     NoName,
     /// The name is not a valid registry name.

@@ -48,7 +48,7 @@ pub struct Evaluation {
     pub eval_set: String,
     /// The program that measured, with its version.
     pub harness: String,
-    /// When the skill is used, for each size of the catalogue.
+    /// When the skill is used, for each size of the catalog.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<EvaluatedTriggers>,
     /// Cases that the skill makes worse.

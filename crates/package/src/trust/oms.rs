@@ -240,7 +240,6 @@ pub(super) struct CheckedBundle<'a> {
     pub(super) left_out: Vec<String>,
 }
 
-/// Checks a bundle.
 pub(super) fn check<'a>(
     bundle: &Value,
     skill: &Skill<'_>,

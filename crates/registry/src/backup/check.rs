@@ -15,7 +15,7 @@ use super::{
     tar::{self, TarHeader},
 };
 
-/// Maximum size of a file in a backup, in bytes; the limit for artefacts is a sixth of it.
+/// Maximum size of a file in a backup, in bytes; the limit for artifacts is a sixth of it.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Reads a backup to its end and verifies it.

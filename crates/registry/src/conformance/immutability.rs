@@ -69,7 +69,7 @@ async fn check_always_same(registry: &TestedRegistry, skill: &TestSkill) -> Chec
     for _ in 0..READS_PER_RACE {
         let line = registry.line(&skill.full, &skill.version).await?;
         let bytes = registry.artifact(&line).await?.bytes;
-        ensure(bytes == skill.zip, || "the artefact is not the accepted one".to_owned())?;
+        ensure(bytes == skill.zip, || "the artifact is not the accepted one".to_owned())?;
         let down = registry.get(&path).query("version", &skill.version).send().await?.is(&[200])?;
         ensure(down.bytes == skill.zip, || "the download is not the accepted one".to_owned())?;
     }

@@ -125,7 +125,7 @@ impl TestedRegistry {
         found.ok_or_else(|| fail(format!("the index of {name} has no version {version}")))
     }
 
-    /// Downloads the artefact of an index line.
+    /// Downloads the artifact of an index line.
     pub(super) async fn artifact(&self, line: &Value) -> Result<TestResponse, CheckFailure> {
         self.get(&artifact_path(line)?).send().await?.is(&[200])
     }
@@ -209,7 +209,7 @@ pub(super) fn index_path(name: &str) -> String {
     }
 }
 
-/// Path of the artefact of an index line.
+/// Path of the artifact of an index line.
 pub(super) fn artifact_path(line: &Value) -> Result<String, CheckFailure> {
     let (sha256, filename) = (text_of(line, "sha256")?, text_of(line, "filename")?);
     Ok(format!("artifacts/{sha256}/{filename}"))

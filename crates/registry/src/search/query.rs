@@ -215,8 +215,8 @@ mod tests {
         let wanted = read("\"pull request\" review");
         let phrase: Vec<_> = wanted.phrases[0].iter().map(|word| word.text.as_str()).collect();
         assert_eq!((phrase, wanted.words), (vec!["pull", "request"], vec!["review".to_owned()]));
-        assert_eq!(wanted.name, None, "a phrase is no name");
-        assert_eq!(read("\"review\"").words, ["review"], "one word is no phrase");
+        assert_eq!(wanted.name, None, "a phrase is not a name");
+        assert_eq!(read("\"review\"").words, ["review"], "one word is not a phrase");
         assert_eq!(read("\"never closed").phrases.len(), 1);
     }
 

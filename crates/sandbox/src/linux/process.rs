@@ -44,7 +44,7 @@ impl BlockedSignals {
     pub(super) fn block() -> Result<Self, SandboxError> {
         let result = sys::block_termination_signals();
         let (before, signal_fd) =
-            result.map_err(|errno| SandboxError::build("holding signals", errno))?;
+            result.map_err(|errno| SandboxError::build("blocking signals", errno))?;
         Ok(Self { before, signal_fd })
     }
 }

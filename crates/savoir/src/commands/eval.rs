@@ -77,7 +77,7 @@ struct RunArgs {
     /// Also compare with another version of the skill
     #[arg(long, value_name = "DIR")]
     previous: Option<PathBuf>,
-    /// Also run with the skills below this folder in the catalogue
+    /// Also run with the skills below this folder in the catalog
     #[arg(long, value_name = "DIR")]
     decoys: Option<PathBuf>,
     /// Condition to exit with 0, for example "uplift>=5 regressions=0"

@@ -220,7 +220,7 @@ fn pipe_named_like_the_skill_file_is_rejected() {
 fn an_input_from_the_command_line_is_not_printed_raw() {
     let sandbox = Sandbox::with_examples();
     let args = ["render", "examples/article-summary", "--input", "\u{1b}[2Jodd=x"];
-    // Colours are escape sequences, but typed text must not become one.
+    // Colors are escape sequences, but typed text must not become one.
     for forced in [false, true] {
         let mut command = sandbox.command(&args);
         if forced {

@@ -134,7 +134,7 @@ fn skillrt_globs_are_relative_to_the_working_folder() {
     assert!(!refused.stderr.contains("filesystem:read:./data"), "{refused}");
     let approve = test_env.run(&["approve", "./home", "--yes", "--allow-write", "."]);
     assert_eq!(approve.code, 0, "{approve}");
-    // A permission of GAIA is no path.
+    // A permission of GAIA is not a path.
     test_env.skillrt("gaia", "permissions: {filesystem: [\"filesystem:read:./data/**\"]}\n", code);
     let check = test_env.run(&["check", "./gaia"]);
     assert!(check.stdout.contains("is a permission, not a path"), "{check}");

@@ -415,7 +415,7 @@ fn updates_merge_with_edits() {
     assert_eq!(test_env.read(PDF), edited, "looking changes nothing");
     let json = test_env.run_ok(&["update", "pdf", "--diff", "--dry-run", "--json"]);
     assert!(json.stdout.contains(r"\n+five and a half\n"), "{json}");
-    assert!(!json.stdout.contains("u001b"), "no colour codes: {json}");
+    assert!(!json.stdout.contains("u001b"), "no color codes: {json}");
     let shown = test_env.run_ok(&["update", "pdf", "--diff"]);
     assert!(shown.stderr.contains("+five and a half") && shown.stderr.contains("--yes"), "{shown}");
     assert_eq!(test_env.read(PDF), edited, "a script sees the changes first");

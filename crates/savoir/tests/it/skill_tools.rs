@@ -62,7 +62,7 @@ fn a_tool_runs_once_the_operator_approved_its_skill() {
     let token = server.log_in(&sandbox);
     create_skill(&server, &token);
     let output = last_tool_result(&server, &provider, &token, "first");
-    assert!(output.contains("needs a person's approval"), "{output}");
+    assert!(output.contains("needs approval"), "{output}");
     let place = sandbox.path(".savoir/data/skills/demo").canonicalize().expect("a folder");
     assert!(output.contains(&format!("savoir approve {}", place.display())), "{output}");
     let approved = sandbox.run(&["approve", &place.to_string_lossy(), "--yes"]);

@@ -101,7 +101,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs `savoir`; returns its output without colour.
+    /// Runs `savoir`; returns its output without color.
     pub(crate) fn run(&self, args: &[&str]) -> Transcript {
         Transcript::of(self.command(args))
     }

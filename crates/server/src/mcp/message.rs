@@ -34,9 +34,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<InvalidMess
     let is_request = value.get("method").is_some();
     serde_json::from_value(value).map_err(|_| {
         let message = if is_request {
-            "it is no message of JSON-RPC 2.0: check jsonrpc, id and params"
+            "it is not a message of JSON-RPC 2.0: check jsonrpc, id and params"
         } else {
-            "it is no message of JSON-RPC 2.0: there is no method"
+            "it is not a message of JSON-RPC 2.0: there is no method"
         };
         wrong(ErrorCode::INVALID_REQUEST, message.to_owned(), id)
     })

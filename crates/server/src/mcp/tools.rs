@@ -337,7 +337,7 @@ impl SessionTools {
         }
         let Origin::Skill { skill, tool } = &spec.origin else {
             return ToolCallAnswer::from_server(ToolAnswer::failed(
-                "unknown-tool", "it is no tool of a skill",
+                "unknown-tool", "it is not a tool of a skill",
             ));
         };
         let answer = tools.call_skill_tool(skill, tool, arguments, call_guard).await;

@@ -368,7 +368,7 @@ async fn current_digest(
 /// writer.
 fn manifest_text(path: &Path) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let file = fs::File::open(path)?;
     let mut text = String::new();

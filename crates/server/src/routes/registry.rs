@@ -1,6 +1,6 @@
 //! Registry routes: publish, find, install and manage skills.
 //!
-//! - `index` and `artefacts` serve resolvers and installers, `skills` and `search` serve users,
+//! - `index` and `artifacts` serve resolvers and installers, `skills` and `search` serve users,
 //!   `texts` and `well_known` serve tools that do not support this registry's own API.
 //! - `publish` stores a version: `form` reads the upload, `audit` the scan report of the publisher.
 //!   `review` has rescans, appeals and clearances, `reviews` has ratings by users,

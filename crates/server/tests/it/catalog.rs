@@ -1,4 +1,4 @@
-//! Tests the catalogue with repositories on this machine.
+//! Tests the catalog with repositories on this machine.
 
 use std::{
     fs,
@@ -65,7 +65,7 @@ async fn source(admin: &Client, label: &str, url: &str) -> String {
     reply.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// Saves a source again, which clears the cache of the catalogue.
+/// Saves a source again, which clears the cache of the catalog.
 async fn refresh(admin: &Client, id: &str, url: &str) {
     let body = json!({"label": "Own", "repo_url": url});
     assert_eq!(admin.put(&format!("{SOURCES}/{id}"), &body).await.status, 200);

@@ -520,7 +520,7 @@ async fn import_reactivates_an_archived_skill() {
             assert_eq!(
                 skill_writer.archive_unused_skills(later).await.unwrap(),
                 0,
-                "it is no authored one"
+                "it is not an authored one"
             );
         },
     )

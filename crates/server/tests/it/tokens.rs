@@ -132,5 +132,5 @@ async fn number_of_tokens_is_limited() {
     }
     ada.post(ROUTE, &json!({"name": "p"}))
         .await
-        .refuses(400, "At most 100 tokens. Delete one that is not used any more.");
+        .refuses(400, "You have the maximum of 100 API tokens. Delete one that you no longer use.");
 }

@@ -88,7 +88,7 @@ const FIELDS: &[Field] = &[
         Shape::Scalar(&[Limit::error(MAX_DESCRIPTION_CHARS)]),
         "Defaults to the name.",
     ),
-    Field::optional("license", Shape::Scalar(&[Limit::error(64)]), "Licence identifier."),
+    Field::optional("license", Shape::Scalar(&[Limit::error(64)]), "License identifier."),
     Field::optional("metadata", Shape::Map, "Any further fields."),
     Field::optional("inputs", Shape::List(&INPUT), "Values that the prompt uses as `{{name}}`."),
     Field::optional(

@@ -47,7 +47,7 @@ const FIELDS: &[Field] = &[
         Shape::Scalar(DESCRIPTION),
         "What the skill does and when to use it.",
     ),
-    Field::optional("license", Shape::Scalar(&[]), "Licence name or bundled licence file."),
+    Field::optional("license", Shape::Scalar(&[]), "License name or bundled license file."),
     Field::optional(
         "compatibility",
         Shape::Scalar(&[Limit::warning(500, "too-long")]),

@@ -79,7 +79,7 @@ const FIELDS: &[Field] = &[
     Field::optional("display-name", Shape::Scalar(&[]), "Name for people."),
     Field::optional("default-enabled", Shape::Bool, "Whether it starts enabled."),
     Field::optional("fallback", Shape::Any, "Used when nothing else fits."),
-    Field::optional("license", Shape::Scalar(&[]), "Licence name or bundled licence file."),
+    Field::optional("license", Shape::Scalar(&[]), "License name or bundled license file."),
     Field::optional(
         "compatibility",
         Shape::Scalar(&[Limit::warning(500, "too-long")]),

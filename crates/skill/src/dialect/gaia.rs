@@ -373,7 +373,7 @@ pub(crate) fn write_as(skill: &Skill, shape: ManifestShape, fields: &mut Fields)
     }
     match (&skill.license, nested) {
         (None, false) => {
-            fields.put_approximate("license", "license", "NOASSERTION", "GAIA needs a licence");
+            fields.put_approximate("license", "license", "NOASSERTION", "GAIA needs a license");
         }
         (license, _) => fields.put("license", "license", license.clone()),
     }

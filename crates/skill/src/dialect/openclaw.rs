@@ -70,7 +70,7 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional("version", Shape::Scalar(&[]), "Version of the skill."),
     Field::optional("homepage", Shape::Scalar(&[]), "Page about the skill."),
-    Field::optional("license", Shape::Scalar(&[]), "Licence name."),
+    Field::optional("license", Shape::Scalar(&[]), "License name."),
     Field::optional("compatibility", Shape::Scalar(&[]), "What the skill needs."),
     Field::optional("allowed-tools", Shape::Any, "Kept, without meaning for OpenClaw."),
     Field::optional("user-invocable", Shape::Bool, "Whether the user may start it."),

@@ -50,7 +50,7 @@ const FIELDS: &[Field] = &[
     Field::optional("context", Shape::Scalar(&[]), "`fork` runs it in a sub-agent."),
     Field::optional("context_fork", Shape::Bool, "The same as `context: fork`."),
     Field::optional("metadata", Shape::Map, "Any further fields, preserved unchanged."),
-    Field::optional("license", Shape::Scalar(&[]), "Licence name."),
+    Field::optional("license", Shape::Scalar(&[]), "License name."),
     Field::optional("compatibility", Shape::Scalar(&[]), "What the skill needs."),
 ];
 

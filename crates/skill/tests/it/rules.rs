@@ -145,7 +145,7 @@ fn every_rule_is_documented() {
         assert_eq!(both, has_examples(rule), "{code}: examples");
     }
     for (code, _) in WITHOUT_EXAMPLES {
-        assert!(rule(code).is_some(), "{code} is no rule");
+        assert!(rule(code).is_some(), "{code} is not a rule");
     }
 }
 
@@ -202,7 +202,7 @@ fn findings_are_known_and_say_something() {
     for_every_rule(|own| {
         for found in [bad(own), good(own)].iter().flat_map(|skill| skill.check().diagnostics) {
             if rule(found.code).is_none() {
-                return Err(format!("`{}` is no rule", found.code));
+                return Err(format!("`{}` is not a rule", found.code));
             }
             // One message is prescribed to the letter.
             let prescribed = found.message.starts_with("Undeclared placeholders in prompt: ");

@@ -78,7 +78,8 @@ impl FromStr for Grant {
             Some((right, "")) => Ok(Self { right, place: None }),
             Some((Right::Read, _)) => Err(RegistryError::Invalid {
                 what: "the scope",
-                message: "who may read a registry reads all of it: write registry:read".to_owned(),
+                message: "read access cannot be limited to a namespace: use registry:read"
+                    .to_owned(),
             }),
             Some((right, rest)) if rest.starts_with(':') => {
                 Ok(Self { right, place: Some(rest[1..].parse()?) })

@@ -1,4 +1,4 @@
-//! Stores the bytes of artefacts by digest.
+//! Stores the bytes of artifacts by digest.
 //!
 //! Blobs are written before the rows that refer to them, so that every reference is valid. Blobs
 //! without a reference are garbage-collected later, unless a running publish claims them.
@@ -73,7 +73,7 @@ impl Registry<'_> {
         Ok(digest)
     }
 
-    /// Returns an artefact or a SKILL.md by its digest. Fails if the bytes do not match the digest.
+    /// Returns an artifact or a SKILL.md by its digest. Fails if the bytes do not match the digest.
     pub async fn blob(&self, digest: &str) -> Result<Option<Bytes>, StoreError> {
         if !is_digest(digest) {
             return Ok(None);

@@ -40,7 +40,7 @@ pub enum RegistryError {
     VersionExists {
         package: PackageName,
         version: Version,
-        /// The SHA-256 of its artefact, so that a client that retries sees that it had succeeded.
+        /// The SHA-256 of its artifact, so that a client that retries sees that it had succeeded.
         sha256: String,
     },
     /// It does not exist.

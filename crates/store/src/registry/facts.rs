@@ -239,9 +239,9 @@ pub struct PackageVersion {
     pub attested: Tier,
     /// The digest of its content that lockfiles pin.
     pub integrity: String,
-    /// SHA-256 of its artefact, in hexadecimal digits: the address of the bytes.
+    /// SHA-256 of its artifact, in hexadecimal digits: the address of the bytes.
     pub sha256: String,
-    /// The size of its artefact, in bytes.
+    /// The size of its artifact, in bytes.
     pub size: u64,
     /// SHA-256 of its SKILL.md, in hexadecimal digits: the address of the text.
     pub skill_md: String,

@@ -48,7 +48,7 @@ pub struct NewVersion<'a> {
 /// The result of publishing a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// SHA-256 of the artefact, in hexadecimal digits.
+    /// SHA-256 of the artifact, in hexadecimal digits.
     pub sha256: String,
     /// The tier that signatures and scan attest.
     pub attested: Tier,

@@ -54,9 +54,9 @@ pub struct VersionSummary {
     pub attested: Tier,
     /// The digest of its content that lockfiles pin.
     pub integrity: String,
-    /// SHA-256 of its artefact, in hexadecimal digits.
+    /// SHA-256 of its artifact, in hexadecimal digits.
     pub sha256: String,
-    /// The size of its artefact, in bytes.
+    /// The size of its artifact, in bytes.
     pub size: u64,
     /// Whether it was yanked: existing installs keep working, new ones skip it.
     pub yanked: bool,

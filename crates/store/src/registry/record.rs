@@ -131,9 +131,9 @@ pub struct VersionRecord {
     pub claimed: Option<String>,
     /// The digest of its content that lockfiles pin.
     pub integrity: String,
-    /// SHA-256 of its artefact, in hexadecimal digits.
+    /// SHA-256 of its artifact, in hexadecimal digits.
     pub sha256: String,
-    /// The size of its artefact, in bytes.
+    /// The size of its artifact, in bytes.
     pub size: u64,
     /// SHA-256 of its SKILL.md, in hexadecimal digits.
     pub skill_md: String,
@@ -171,7 +171,7 @@ pub struct VersionRecord {
 pub struct TakenDownRecord {
     /// When it was taken down.
     pub at: i64,
-    /// SHA-256 of the artefact, if it is known.
+    /// SHA-256 of the artifact, if it is known.
     pub sha256: Option<String>,
     /// The digest of the content that lockfiles pin, if it is known.
     pub integrity: Option<String>,

@@ -22,7 +22,6 @@ pub struct IndexLine {
     /// The full name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
-    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// The integrity of the files.
@@ -64,7 +63,6 @@ pub struct IndexLine {
     pub tools: Vec<String>,
     /// When it was published.
     pub published_at: Option<String>,
-    /// The signer.
     pub signer: Option<String>,
     /// How many signed evaluations the registry has of it.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -118,7 +116,6 @@ pub struct TakenDownLine {
     /// The full name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
-    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// Always true.

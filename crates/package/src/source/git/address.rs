@@ -12,7 +12,6 @@ use crate::source::{SourceError, http};
 pub struct GitUrl(String);
 
 impl GitUrl {
-    /// Parses an address.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         let wrong = |why: &str| Err(SourceError::text(text, why));
         let text = text.trim_end_matches('/');

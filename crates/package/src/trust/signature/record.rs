@@ -47,7 +47,7 @@ impl<'a> Record<'a> {
     pub(super) fn line(&self, field: &'static str) -> Result<Option<&str>, SignatureError> {
         let line = self.optional(field)?.filter(|line| !line.is_empty());
         if line.is_some_and(|line| line.len() > MAX_SHOWN_BYTES || line.contains(is_hidden)) {
-            let why = format!("is no line of at most {MAX_SHOWN_BYTES} bytes that can be seen");
+            let why = format!("is not a line of at most {MAX_SHOWN_BYTES} bytes that can be seen");
             return Err(self.wrong(field, why));
         }
         Ok(line)

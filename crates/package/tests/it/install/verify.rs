@@ -147,5 +147,5 @@ fn uncovered_folders_are_listed() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
-    assert_eq!(project.problems(), [""; 0], "it is no problem by itself");
+    assert_eq!(project.problems(), [""; 0], "it is not a problem by itself");
 }

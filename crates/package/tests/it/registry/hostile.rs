@@ -231,5 +231,5 @@ async fn unparsable_dependencies_are_rejected() {
     serve(&server, "/registry/index/v1/no/notes", answer).await;
     let client = client(place.path(), &address(&server));
     let closure = client.closure(&[name("notes")]).await.unwrap();
-    assert_eq!(closure.packages.len(), 1, "nobody is asked for what is no name");
+    assert_eq!(closure.packages.len(), 1, "nobody is asked for what is not a name");
 }

@@ -57,7 +57,7 @@ fn entry() {
         "take back" => take_back(),
         "fill" => fill(),
         "supervise" => supervise(&setup),
-        _ => panic!("{name} is no role"),
+        _ => panic!("{name} is not a role"),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{commands::chat, error::CommandError, installed::Installed, output};
 #[command(after_help = "\
 Examples:
   savoir agent run AGENT.yaml            start a conversation with the agent of this file
-  savoir agent run AGENT.yaml \"Summarise README.md\"
+  savoir agent run AGENT.yaml \"Summarize README.md\"
   savoir agent run . --model ollama:qwen3
 
 The model sees the skills of the file and their dependencies, and no others. Install them first:

@@ -133,7 +133,7 @@ fn unregistered_key_error(
     let team = line.name.namespace().unwrap_or(line.name.last());
     let address = client.address();
     CommandError::findings(format!(
-        "the key {key_id} is not registered for `{team}` in {address}, and is no auditor's key"
+        "the key {key_id} is not registered for `{team}` in {address}, and is not an auditor's key"
     ))
     .with_code("unknown_key")
     .hint(format!(

@@ -327,7 +327,7 @@ fn users_are_notified_of_removed_versions() {
     assert!(!test_env.sandbox.path("root/project/.claude/skills/greeter").exists());
     fs::create_dir_all(test_env.sandbox.path("root/project/.claude/skills/greeter"))
         .expect("a folder");
-    assert_eq!(test_env.run("root", &sync).code, 3, "a folder is no skill");
+    assert_eq!(test_env.run("root", &sync).code, 3, "a folder is not a skill");
     // Copied files on another machine are not used either.
     let brought = test_env.sandbox.path("root/project/.claude/skills/greeter/SKILL.md");
     fs::copy(test_env.sandbox.path("bob/project/old.md"), brought).expect("its files");

@@ -37,7 +37,7 @@ fn invalid_parameters_are_rejected() {
         (
             &["--param", "query=x", "--param", "limt=3"],
             "unknown-parameter",
-            &["no parameter 'limt', did you mean 'limit'?", "it takes query, limit, deep"],
+            &["no parameter 'limt', did you mean 'limit'?", "its parameters: query, limit, deep"],
         ),
         (
             &["--param", "limit=ten", "--param", "far=3"],

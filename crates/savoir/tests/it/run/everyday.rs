@@ -142,7 +142,7 @@ fn common_needs_have_a_preset() {
         let approved = test_env.savoir(&["approve", &skill, "--yes", "--allow", need]);
         assert_eq!(approved.code, 0, "{approved}");
         assert!(
-            approved.stderr.contains(&format!("--allow {need} stands for: --allow-")),
+            approved.stderr.contains(&format!("--allow {need} expands to: --allow-")),
             "{approved}"
         );
         assert_eq!(printed(&test_env, script, &[]).trim(), says);

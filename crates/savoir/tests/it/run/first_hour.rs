@@ -259,7 +259,7 @@ fn user_is_asked_on_the_terminal_despite_a_pipe() {
     let target = test_env.skill("tools/scripts/count.sh");
     let line = format!("printf 'y\\ny\\ny\\n' | savoir run {target}");
     let Some(run) = on_a_terminal(&test_env, &line, "n\n") else { return };
-    assert_eq!(run.code, 3, "the pipe says yes, the person no: {run}");
+    assert_eq!(run.code, 3, "the pipe says yes, the user no: {run}");
     assert!(run.stdout.contains("Run it? [y]es once"), "{run}");
     let run = on_a_terminal(&test_env, &line, "y\n").expect("a terminal");
     assert!(run.code == 0 && run.stdout.contains("lines: 3"), "{run}");

@@ -217,7 +217,9 @@ async fn invalid_token_requests_are_rejected() {
                 ada.post(&route, &json!({"name": "x", "scopes": ["read"]})).await.ok(201);
             }
             let reply = ada.post(&route, &json!({"name": "x", "scopes": ["read"]})).await;
-            assert!(reply.refused(400, "invalid_request").contains("At most 100 tokens"));
+            assert!(
+                reply.refused(400, "invalid_request").contains("the maximum of 100 API tokens")
+            );
         },
     )
     .await;

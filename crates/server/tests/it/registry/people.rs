@@ -105,7 +105,7 @@ async fn mail_addresses_are_hidden_from_non_members() {
             assert_eq!((one.status, one.text), (two.status, two.text));
             let unknown = json!({"email": "nobody@example.org", "role": "owner"});
             let message = ada.post(&route, &unknown).await.refused(404, "not_found");
-            assert!(message.contains("ask the person"), "{message}");
+            assert!(message.contains("ask the user"), "{message}");
             for path in ["skills", "skills/acme/tool", "skills/acme/tool/1.0.0"] {
                 let reply = server.stranger().get(&format!("{API}/{path}")).await;
                 assert!(!reply.text.contains("example.org"), "{path}: {}", reply.text);

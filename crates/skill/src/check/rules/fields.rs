@@ -8,11 +8,11 @@ use crate::{
 };
 
 rule! {
-    /// The licence is not an SPDX expression.
+    /// The license is not an SPDX expression.
     ///
     /// ## Why
     ///
-    /// Tools compare licences by their SPDX identifiers. GAIA rejects other text, skillrt warns,
+    /// Tools compare licenses by their SPDX identifiers. GAIA rejects other text, skillrt warns,
     /// and the base format accepts any text.
     ///
     /// ## Bad
@@ -319,7 +319,7 @@ rule! {
     /// ---
     /// name: git-history
     /// description: Explains who changed a line. Use when someone asks why code is as it is.
-    /// licence: MIT
+    /// license: MIT
     /// ---
     /// # Git history
     ///

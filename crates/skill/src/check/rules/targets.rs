@@ -75,7 +75,7 @@ rule! {
     /// ## Why
     ///
     /// The field has no effect there: tools are not limited, a model is not chosen. Fields that
-    /// are only informative, such as a licence, are not reported. `--target` selects the hosts.
+    /// are only informative, such as a license, are not reported. `--target` selects the hosts.
     ///
     /// ## Bad
     ///

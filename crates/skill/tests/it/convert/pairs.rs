@@ -199,7 +199,7 @@ fn gibberish_to_gaia() {
     timeout: timeout -> metadata.savoir-keep: moved: AMD GAIA has no field for it; its lines are stored so that converting back restores it
     network: network -> permissions: moved: AMD GAIA has it at `permissions`
     author: - -> author: approximated: GAIA needs an author
-    license: - -> license: approximated: GAIA needs a licence
+    license: - -> license: approximated: GAIA needs a license
     security_tier: - -> security_tier: approximated: a converted skill starts as experimental
     tools: body -> tools: approximated: GAIA calls functions of `tools.py`; write one for each command
     body: body -> body: kept: byte for byte

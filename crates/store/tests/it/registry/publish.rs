@@ -113,7 +113,7 @@ async fn published_version_cannot_be_replaced() {
         }
         let found = registry.version(&name("tool"), &version("1.0.0")).await.unwrap();
         assert_eq!(found.sha256, first.sha256);
-        assert_eq!(registry.head().await.unwrap(), head, "a refusal is no change");
+        assert_eq!(registry.head().await.unwrap(), head, "a refusal is not a change");
     })
     .await;
 }

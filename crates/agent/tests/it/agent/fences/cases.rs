@@ -103,7 +103,7 @@ fn names() -> Vec<Case> {
             vec![tried("web_search", json!({"query": "x"}), None), url("https://a.org", TOOL)],
         ),
         case(
-            "a name that a model makes up is no alias",
+            "a name that a model makes up is not an alias",
             "allowed-tools: Bash",
             ["Bash", "bash", "Shell", "Terminal", "RUN_COMMAND", "Run_Command"]
                 .map(|name| tried(name, json!({"command": "ls"}), UNKNOWN))
