@@ -87,7 +87,7 @@ impl SkillFile {
 struct ReadFile {
     /// The file, with replacement characters for what cannot be read.
     file: SkillFile,
-    /// Why it is no valid text.
+    /// Why it is not valid text.
     problem: Option<&'static str>,
 }
 
@@ -116,7 +116,7 @@ impl Resource {
     /// Whether a path is valid for a file of a skill. It must not lead out of the skill, to its
     /// `SKILL.md`, or to a hidden file.
     pub fn can_be_at(path: &str) -> bool {
-        is_resource(path)
+        is_resource_path(path)
     }
 }
 
@@ -151,7 +151,7 @@ pub enum WriteError {
 }
 
 /// Checks a key again, although callers have checked it, so that no path can be built from it.
-fn is_key(key: &str) -> bool {
+fn is_valid_key(key: &str) -> bool {
     let is_name = |name: &str| {
         (1..=64).contains(&name.len())
             && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'))
@@ -167,7 +167,7 @@ fn is_key(key: &str) -> bool {
 
 /// Whether a path is valid for a file beside `SKILL.md`. It must not lead out of the skill, to a
 /// file of Savoir, or to a hidden file.
-fn is_resource(path: &str) -> bool {
+fn is_resource_path(path: &str) -> bool {
     let good = |part: &str| {
         !part.is_empty()
             && !part.starts_with('.')
@@ -181,7 +181,7 @@ fn is_resource(path: &str) -> bool {
         && !path.eq_ignore_ascii_case("SKILL.md.lock")
 }
 
-fn no_resource(path: &str) -> WriteError {
+fn invalid_path_error(path: &str) -> WriteError {
     let message = format!("`{}` cannot be a file of a skill", path.escape_debug());
     WriteError::Store(StoreError::Setting(message))
 }
@@ -190,7 +190,7 @@ fn damaged(name: &str, message: &str) -> StoreError {
     StoreError::Damaged { what: format!("the skill `{name}`"), message: message.to_owned() }
 }
 
-fn no_name(name: &str) -> WriteError {
+fn invalid_name_error(name: &str) -> WriteError {
     WriteError::Store(StoreError::Setting(format!("`{name}` cannot be the name of a skill")))
 }
 
@@ -256,7 +256,7 @@ impl SkillFiles {
         }
     }
 
-    /// Like `read`, but also returns a file that is no valid text, with replacement characters for
+    /// Like `read`, but also returns a file that is not valid text, with replacement characters for
     /// what cannot be read. For finding its owner, replacing it and deleting it.
     pub async fn read_lossy(&self, name: &str) -> Result<Option<SkillFile>, StoreError> {
         let read = match &self.0 {
@@ -349,12 +349,12 @@ impl SkillFiles {
         resources: Vec<Resource>,
         version: Option<&str>,
     ) -> Result<SkillFile, WriteError> {
-        if let Some(wrong) = resources.iter().find(|resource| !is_resource(&resource.path)) {
-            return Err(no_resource(&wrong.path));
+        if let Some(wrong) = resources.iter().find(|resource| !is_resource_path(&resource.path)) {
+            return Err(invalid_path_error(&wrong.path));
         }
         match &self.0 {
             SkillLocation::Bucket(skills) => {
-                skills.put_whole(name, text, &resources, version).await
+                skills.put_with_files(name, text, &resources, version).await
             }
             SkillLocation::Folder(skills) => {
                 let skills = Arc::clone(skills);

@@ -9,7 +9,7 @@ use crate::{
 
 /// Upper limit of recorded tokens per request. A provider may report any number, and the sum of
 /// millions of requests must fit into a BIGINT.
-const MAX_TOKENS: u64 = 1 << 40;
+const MAX_RECORDED_TOKENS: u64 = 1 << 40;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Usage<'a>(pub(crate) &'a Database);
@@ -72,8 +72,8 @@ impl Usage<'_> {
         .maybe_number(request.user_id)
         .text(request.provider)
         .text(request.model)
-        .count(request.input_tokens.min(MAX_TOKENS))
-        .count(request.output_tokens.min(MAX_TOKENS))
+        .count(request.input_tokens.min(MAX_RECORDED_TOKENS))
+        .count(request.output_tokens.min(MAX_RECORDED_TOKENS))
         .time(Timestamp::now())
         .run(self.0.writer())
         .await

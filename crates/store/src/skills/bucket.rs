@@ -1,6 +1,6 @@
 //! Stores skills as objects in a bucket.
 
-mod whole;
+mod with_files;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,7 +15,8 @@ use object_store::{
 };
 
 use super::{
-    MAX_FILE_BYTES, NOT_UTF8, ReadFile, SkillFile, TOO_LARGE, WriteError, damaged, is_key, no_name,
+    MAX_FILE_BYTES, NOT_UTF8, ReadFile, SkillFile, TOO_LARGE, WriteError, damaged,
+    invalid_name_error, is_valid_key,
 };
 use crate::{StoreError, Timestamp, storage::Bucket};
 
@@ -54,7 +55,7 @@ impl BucketSkills {
                 .bucket
                 .key(&object.location)
                 .and_then(|key| key.strip_prefix("skills/")?.strip_suffix("/SKILL.md"))
-                .filter(|name| is_key(name));
+                .filter(|name| is_valid_key(name));
             if let Some(name) = name {
                 found.push((name.to_owned(), object.e_tag));
             }
@@ -103,7 +104,7 @@ impl BucketSkills {
 
     /// Like `read`, but also returns a file that is not valid text.
     pub(super) async fn read_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Ok(None);
         }
         let cached = self.cache().get(name).cloned();
@@ -161,8 +162,8 @@ impl BucketSkills {
     }
 
     pub(super) async fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
-        if !is_key(name) {
-            return Err(no_name(name));
+        if !is_valid_key(name) {
+            return Err(invalid_name_error(name));
         }
         self.check_free(name).await?;
         match self.put(name, text, Timestamp::now(), None, PutMode::Create).await? {
@@ -215,7 +216,7 @@ impl BucketSkills {
             (Attribute::ContentType, "text/markdown; charset=utf-8".to_owned()),
         ]);
         if let Some(files) = files {
-            attributes.insert(whole::FILES_ATTRIBUTE, files.to_owned().into());
+            attributes.insert(with_files::FILES_ATTRIBUTE, files.to_owned().into());
         }
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let path = self.bucket.path(&key(name))?;
@@ -239,7 +240,7 @@ impl BucketSkills {
         let mode =
             PutMode::Update(UpdateVersion { e_tag: Some(version.to_owned()), version: None });
         // The other files of the skill stay.
-        let files = self.files(name).await?;
+        let files = self.files_folder(name).await?;
         match self.put(name, text, current.created_at, files.as_deref(), mode).await? {
             Ok(()) => self.read(name).await?.ok_or(WriteError::Missing),
             Err(Error::Precondition { .. }) => Err(WriteError::Changed),
@@ -249,7 +250,7 @@ impl BucketSkills {
     }
 
     pub(super) async fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Err(WriteError::Missing);
         }
         let below = self.bucket.list(&format!("skills/{name}")).await?;

@@ -4,7 +4,7 @@
 //! deletes skills locks `.lock` in the folder of all skills; a process that replaces a file locks
 //! the `SKILL.md.lock` beside it. The operating system releases both locks when a process dies.
 
-mod whole;
+mod with_files;
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,8 @@ use savoir_skill::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    MAX_FILE_BYTES, NOT_UTF8, ReadFile, SkillFile, TOO_LARGE, WriteError, is_key, no_name,
+    MAX_FILE_BYTES, NOT_UTF8, ReadFile, SkillFile, TOO_LARGE, WriteError, invalid_name_error,
+    is_valid_key,
 };
 use crate::{
     StoreError, Timestamp,
@@ -81,7 +82,7 @@ impl FolderSkills {
 
     /// Returns the canonical path of a skill's folder.
     pub(super) fn place(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
-        if is_key(name) { self.inside(&self.root.join(name)) } else { Ok(None) }
+        if is_valid_key(name) { self.inside(&self.root.join(name)) } else { Ok(None) }
     }
 
     /// Returns the canonical path, unless symlinks lead out of the folder of all skills.
@@ -122,7 +123,7 @@ impl FolderSkills {
 
     pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
         let mut names = self.entries()?;
-        names.retain(|name| is_key(name) && self.has_file(name));
+        names.retain(|name| is_valid_key(name) && self.has_file(name));
         Ok(names)
     }
 
@@ -149,7 +150,7 @@ impl FolderSkills {
 
     /// Like `read`, but also returns a file that is not valid text.
     pub(super) fn read_any(&self, name: &str) -> Result<Option<ReadFile>, StoreError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Ok(None);
         }
         let path = self.path(name);
@@ -235,8 +236,8 @@ impl FolderSkills {
     }
 
     pub(super) fn create(&self, name: &str, text: &str) -> Result<SkillFile, WriteError> {
-        if !is_key(name) {
-            return Err(no_name(name));
+        if !is_valid_key(name) {
+            return Err(invalid_name_error(name));
         }
         let fail = |error: io::Error| file_error(&self.root.join(name), &error);
         let mut builder = fs::DirBuilder::new();
@@ -291,7 +292,7 @@ impl FolderSkills {
         text: &str,
         version: &str,
     ) -> Result<SkillFile, WriteError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Err(WriteError::Missing);
         }
         let folder = self.inside(&self.root.join(name))?.ok_or(WriteError::Missing)?;
@@ -309,7 +310,7 @@ impl FolderSkills {
     }
 
     pub(super) fn delete(&self, name: &str, version: Option<&str>) -> Result<(), WriteError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Err(WriteError::Missing);
         }
         let path = self.root.join(name);

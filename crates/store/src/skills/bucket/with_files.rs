@@ -1,7 +1,7 @@
 //! Writes a skill with all its files to a bucket.
 //!
 //! The files are written below a new random folder, whose name is an attribute of `SKILL.md`.
-//! `SKILL.md` is written last, so that all files change atomically.
+//! `SKILL.md` is written last: readers see either all old or all new files.
 
 use std::time::Duration;
 
@@ -13,7 +13,10 @@ use object_store::{
 use super::{BucketSkills, key};
 use crate::{
     StoreError, Timestamp,
-    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_key, is_resource, no_name},
+    skills::{
+        Resource, ResourceEntry, SkillFile, WriteError, invalid_name_error, is_resource_path,
+        is_valid_key,
+    },
     sql::new_id,
 };
 
@@ -29,16 +32,16 @@ const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(2);
 const FILES_FOLDER: &str = ".files";
 
 impl BucketSkills {
-    /// Creates a skill with its files, or replaces one that still has the version.
-    pub(in crate::skills) async fn put_whole(
+    /// Creates a skill with its files, or replaces it if its version is still `version`.
+    pub(in crate::skills) async fn put_with_files(
         &self,
         name: &str,
         text: &str,
         resources: &[Resource],
         version: Option<&str>,
     ) -> Result<SkillFile, WriteError> {
-        if !is_key(name) {
-            return Err(no_name(name));
+        if !is_valid_key(name) {
+            return Err(invalid_name_error(name));
         }
         let (created_at, mode) = match version {
             None => {
@@ -54,21 +57,21 @@ impl BucketSkills {
                 (current.created_at, PutMode::Update(version))
             }
         };
-        let files = new_id();
-        let written = self.write_files(name, &files, resources).await;
+        let files_folder = new_id();
+        let written = self.write_files(name, &files_folder, resources).await;
         let put = match written {
-            Ok(()) => self.put(name, text, created_at, Some(&files), mode).await,
+            Ok(()) => self.put(name, text, created_at, Some(&files_folder), mode).await,
             Err(error) => Err(error),
         };
         if !matches!(put, Ok(Ok(()))) {
             // Nothing refers to this folder, so it does no harm if deleting fails.
-            let removing = self.remove_files(name, |found| found == files);
+            let removing = self.remove_files(name, |folder| folder == files_folder);
             let _ = tokio::time::timeout(CLEAN_UP_TIMEOUT, removing).await;
         }
         match put? {
             Ok(()) => {
-                if let Err(error) = self.remove_files(name, |found| found != files).await {
-                    tracing::warn!(skill = name, %error, "old files of a skill are not gone");
+                if let Err(error) = self.remove_files(name, |folder| folder != files_folder).await {
+                    tracing::warn!(skill = name, %error, "old files of a skill could not be deleted");
                 }
                 self.read(name).await?.ok_or(WriteError::Missing)
             }
@@ -87,11 +90,11 @@ impl BucketSkills {
     async fn write_files(
         &self,
         name: &str,
-        files: &str,
+        files_folder: &str,
         resources: &[Resource],
     ) -> Result<(), StoreError> {
         let write = async |resource: &Resource| {
-            let key = format!("skills/{name}/{FILES_FOLDER}/{files}/{}", resource.path);
+            let key = format!("skills/{name}/{FILES_FOLDER}/{files_folder}/{}", resource.path);
             let mut attributes = Attributes::new();
             if resource.executable {
                 attributes.insert(EXECUTABLE_ATTRIBUTE, "1".into());
@@ -110,9 +113,10 @@ impl BucketSkills {
         name: &str,
         is_old: impl Fn(&str) -> bool,
     ) -> Result<(), StoreError> {
-        let own = format!("skills/{name}/");
+        let skill_prefix = format!("skills/{name}/");
         for key in self.bucket.list(&format!("skills/{name}")).await? {
-            let Some(path) = key.strip_prefix(&own).filter(|path| *path != "SKILL.md") else {
+            let Some(path) = key.strip_prefix(&skill_prefix).filter(|path| *path != "SKILL.md")
+            else {
                 continue;
             };
             let below = path.strip_prefix(FILES_FOLDER).and_then(|rest| rest.strip_prefix('/'));
@@ -128,19 +132,21 @@ impl BucketSkills {
 
     /// Returns the name of the folder with the files of a skill; `None` if they are beside its
     /// `SKILL.md`.
-    pub(super) async fn files(&self, name: &str) -> Result<Option<String>, StoreError> {
+    pub(super) async fn files_folder(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.bucket.store().get_opts(&self.bucket.path(&key(name))?, options).await {
-            Ok(found) => Ok(found.attributes.get(&FILES_ATTRIBUTE).map(|files| files.to_string())),
+            Ok(found) => {
+                Ok(found.attributes.get(&FILES_ATTRIBUTE).map(|folder| folder.to_string()))
+            }
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed(name, &error)),
         }
     }
 
     /// Returns the prefix of the keys of a skill's files.
-    async fn beginning(&self, name: &str) -> Result<String, StoreError> {
-        Ok(match self.files(name).await? {
-            Some(files) => format!("skills/{name}/{FILES_FOLDER}/{files}"),
+    async fn files_prefix(&self, name: &str) -> Result<String, StoreError> {
+        Ok(match self.files_folder(name).await? {
+            Some(folder) => format!("skills/{name}/{FILES_FOLDER}/{folder}"),
             None => format!("skills/{name}"),
         })
     }
@@ -149,15 +155,15 @@ impl BucketSkills {
         &self,
         name: &str,
     ) -> Result<Vec<ResourceEntry>, StoreError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Ok(Vec::new());
         }
-        let beginning = self.beginning(name).await?;
+        let prefix = self.files_prefix(name).await?;
         let mut found = Vec::new();
-        for object in self.bucket.objects(&beginning).await? {
-            let key =
-                self.bucket.key(&object.location).and_then(|key| key.strip_prefix(&beginning));
-            let path = key.and_then(|key| key.strip_prefix('/')).filter(|path| is_resource(path));
+        for object in self.bucket.objects(&prefix).await? {
+            let key = self.bucket.key(&object.location).and_then(|key| key.strip_prefix(&prefix));
+            let path =
+                key.and_then(|key| key.strip_prefix('/')).filter(|path| is_resource_path(path));
             if let Some(path) = path {
                 found.push(ResourceEntry { path: path.to_owned(), size: object.size });
             }
@@ -170,20 +176,21 @@ impl BucketSkills {
         &self,
         name: &str,
         path: &str,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Option<Resource>, StoreError> {
-        if !is_key(name) || !is_resource(path) {
+        if !is_valid_key(name) || !is_resource_path(path) {
             return Ok(None);
         }
-        let key = format!("{}/{path}", self.beginning(name).await?);
-        let place = self.bucket.path(&key)?;
-        let found = match self.bucket.store().get_opts(&place, GetOptions::default()).await {
+        let key = format!("{}/{path}", self.files_prefix(name).await?);
+        let location = self.bucket.path(&key)?;
+        let found = match self.bucket.store().get_opts(&location, GetOptions::default()).await {
             Ok(found) => found,
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(self.bucket.failed(&key, &error)),
         };
-        if found.meta.size > most {
-            let message = format!("it has more than {most} bytes");
+        if found.meta.size > max_bytes {
+            let message =
+                format!("the file has {} bytes, the limit is {max_bytes}", found.meta.size);
             return Err(StoreError::File { path: key, message });
         }
         let executable = found.attributes.get(&EXECUTABLE_ATTRIBUTE).is_some();

@@ -17,12 +17,15 @@ use savoir_skill::Folder;
 use super::{FolderSkills, if_there, lock, lock_skill};
 use crate::{
     StoreError, Timestamp,
-    skills::{Resource, ResourceEntry, SkillFile, WriteError, is_key, is_resource, no_name},
+    skills::{
+        Resource, ResourceEntry, SkillFile, WriteError, invalid_name_error, is_resource_path,
+        is_valid_key,
+    },
     storage::{WORK_PREFIX, file_error, sync_folder, write_whole},
 };
 
 impl FolderSkills {
-    /// Creates a skill with its files, or replaces one that still has the version.
+    /// Creates a skill with its files, or replaces it if its version is still `version`.
     pub(in crate::skills) fn put(
         &self,
         name: &str,
@@ -30,8 +33,8 @@ impl FolderSkills {
         resources: &[Resource],
         version: Option<&str>,
     ) -> Result<SkillFile, WriteError> {
-        if !is_key(name) {
-            return Err(no_name(name));
+        if !is_valid_key(name) {
+            return Err(invalid_name_error(name));
         }
         let place = self.root.join(name);
         let fail = |error: io::Error| file_error(&place, &error);
@@ -60,7 +63,7 @@ impl FolderSkills {
         self.cache().remove(name);
         // The old folder has a temporary name now, so the next sweep deletes the rest.
         if let Err(error) = staged.close() {
-            tracing::warn!(skill = name, %error, "a skill is new, but its old files are not gone");
+            tracing::warn!(skill = name, %error, "a skill was replaced, but its old files could not be deleted");
         }
         self.load(name)?.ok_or(WriteError::Missing)
     }
@@ -85,7 +88,7 @@ impl FolderSkills {
         name: &str,
     ) -> Result<Vec<ResourceEntry>, StoreError> {
         let Some(folder) = self.open(name)? else { return Ok(Vec::new()) };
-        let files = folder.files().iter().filter(|file| !file.link && is_resource(&file.path));
+        let files = folder.files().iter().filter(|file| !file.link && is_resource_path(&file.path));
         let sized = files.filter_map(|file| {
             let known = fs::symlink_metadata(folder.root().join(&file.path)).ok()?;
             Some(ResourceEntry { path: file.path.clone(), size: known.len() })
@@ -100,7 +103,9 @@ impl FolderSkills {
         path: &str,
         most: u64,
     ) -> Result<Option<Resource>, StoreError> {
-        let Some(folder) = self.open(name)?.filter(|_| is_resource(path)) else { return Ok(None) };
+        let Some(folder) = self.open(name)?.filter(|_| is_resource_path(path)) else {
+            return Ok(None);
+        };
         if !folder.files().iter().any(|file| file.path == path && !file.link) {
             return Ok(None);
         }
@@ -112,7 +117,7 @@ impl FolderSkills {
     }
 
     fn open(&self, name: &str) -> Result<Option<Folder>, StoreError> {
-        if !is_key(name) {
+        if !is_valid_key(name) {
             return Ok(None);
         }
         let place = self.root.join(name);
