@@ -10,7 +10,7 @@ use savoir_lint::{Span, visible};
 use savoir_skill::{Dialect, check::CheckedSkill};
 
 use crate::{
-    cursor::{self, Cursor, Place},
+    cursor::{self, Cursor, CursorContext},
     file_kind::FileKind,
     limits::MAX_COMPLETIONS,
     open_file::OpenFile,
@@ -92,10 +92,10 @@ fn in_frontmatter(
     yaml: Span,
 ) -> Vec<Proposal> {
     let dialect = checked.reading.detection.dialect;
-    match cursor.place {
-        Place::Key => fields(dialect, &cursor.path, text, yaml),
-        Place::Value => values::of(state, checked, &cursor.path),
-        Place::Item => {
+    match cursor.context {
+        CursorContext::Key => fields(dialect, &cursor.path, text, yaml),
+        CursorContext::Value => values::of(state, checked, &cursor.path),
+        CursorContext::Item => {
             let mut proposals = values::of(state, checked, &cursor.path);
             proposals.extend(fields(dialect, &cursor.path, "", Span::default()));
             proposals
@@ -153,8 +153,8 @@ fn in_agent(state: &State, file: &OpenFile, offset: usize) -> Found {
     let key =
         |step: &Step| matches!(step, Step::Key(key) if key == "skills" || key == "skill_sets");
     let in_skills = cursor.path.first().is_some_and(key);
-    let proposals = match (cursor.place, cursor.path.last()) {
-        (Place::Key, None) => KEYS
+    let proposals = match (cursor.context, cursor.path.last()) {
+        (CursorContext::Key, None) => KEYS
             .iter()
             .map(|(key, docs)| Proposal {
                 insert: Some(format!("{key}: ")),
@@ -162,8 +162,10 @@ fn in_agent(state: &State, file: &OpenFile, offset: usize) -> Found {
                 ..Proposal::new(*key, CompletionItemKind::Field)
             })
             .collect(),
-        (Place::Item, _) | (Place::Value, Some(Step::Item)) if in_skills => values::skills(state),
-        (Place::Value, Some(Step::Key(key))) => match key.as_str() {
+        (CursorContext::Item, _) | (CursorContext::Value, Some(Step::Item)) if in_skills => {
+            values::skills(state)
+        }
+        (CursorContext::Value, Some(Step::Key(key))) => match key.as_str() {
             "name" if in_skills => values::skills(state),
             "default" => values::models(state),
             _ => return None,

@@ -11,13 +11,13 @@ use crate::schema::Step;
 pub(crate) struct Cursor {
     /// The map in which a key is typed, or the value that is typed.
     pub(crate) path: Vec<Step>,
-    pub(crate) place: Place,
+    pub(crate) context: CursorContext,
     /// The word before the cursor.
     pub(crate) typed: Span,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CursorContext {
     Key,
     Value,
     /// The first word of a list item: a value, or the first key of a map.
@@ -113,22 +113,22 @@ fn read_last(content: &str, start: usize, mut levels: Vec<Level>) -> Cursor {
     let has_dash = content[indent..].starts_with('-');
     let (column, rest) = read_dashes(content, indent, &mut levels);
     let end = start + content.len();
-    let place = match split_key(rest) {
+    let context = match split_key(rest) {
         Some((key, value)) => {
             push_key(&mut levels, column, key);
             if value.trim_start().starts_with('[') {
                 levels.push(Level { column: usize::MAX, step: Step::Item });
             }
-            Place::Value
+            CursorContext::Value
         }
-        None if has_dash => Place::Item,
+        None if has_dash => CursorContext::Item,
         None => {
             levels.retain(|level| level.column < column);
-            Place::Key
+            CursorContext::Key
         }
     };
-    let value = match (place, split_key(rest)) {
-        (Place::Value, Some((_, value))) => value,
+    let value = match (context, split_key(rest)) {
+        (CursorContext::Value, Some((_, value))) => value,
         _ => rest,
     };
     let is_mark =
@@ -138,7 +138,7 @@ fn read_last(content: &str, start: usize, mut levels: Vec<Level>) -> Cursor {
         &value[at + mark..]
     });
     let path = levels.into_iter().map(|level| level.step).collect();
-    Cursor { path, place, typed: Span::new(end - word.len(), end) }
+    Cursor { path, context, typed: Span::new(end - word.len(), end) }
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     /// The result for the cursor `¦`: the path, the place, and the word before it.
-    fn at(yaml: &str) -> Option<(String, Place, String)> {
+    fn at(yaml: &str) -> Option<(String, CursorContext, String)> {
         let offset = yaml.find('¦')?;
         let text = yaml.replace('¦', "");
         let cursor = find(&text, Span::new(0, text.len()), offset)?;
@@ -155,45 +155,58 @@ mod tests {
             Step::Item => "[]".to_owned(),
         };
         let path: Vec<String> = cursor.path.iter().map(step).collect();
-        Some((path.join("."), cursor.place, cursor.typed.slice(&text).to_owned()))
+        Some((path.join("."), cursor.context, cursor.typed.slice(&text).to_owned()))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "it is compared with an option")]
-    fn found(path: &str, place: Place, word: &str) -> Option<(String, Place, String)> {
-        Some((path.to_owned(), place, word.to_owned()))
+    fn found(
+        path: &str,
+        context: CursorContext,
+        word: &str,
+    ) -> Option<(String, CursorContext, String)> {
+        Some((path.to_owned(), context, word.to_owned()))
     }
 
     #[test]
     fn keys_and_values_are_distinguished() {
-        assert_eq!(at("na¦"), found("", Place::Key, "na"));
-        assert_eq!(at("name: x\n¦"), found("", Place::Key, ""));
-        assert_eq!(at("name: x\neff¦\nb: c\n"), found("", Place::Key, "eff"));
-        assert_eq!(at("effort: hi¦"), found("effort", Place::Value, "hi"));
-        assert_eq!(at("effort:¦"), found("effort", Place::Value, ""));
+        assert_eq!(at("na¦"), found("", CursorContext::Key, "na"));
+        assert_eq!(at("name: x\n¦"), found("", CursorContext::Key, ""));
+        assert_eq!(at("name: x\neff¦\nb: c\n"), found("", CursorContext::Key, "eff"));
+        assert_eq!(at("effort: hi¦"), found("effort", CursorContext::Value, "hi"));
+        assert_eq!(at("effort:¦"), found("effort", CursorContext::Value, ""));
         assert_eq!(
             at("metadata:\n  openclaw:\n    em¦"),
-            found("metadata.openclaw", Place::Key, "em")
+            found("metadata.openclaw", CursorContext::Key, "em")
         );
-        assert_eq!(at("metadata:\n  a: 1\nna¦"), found("", Place::Key, "na"));
+        assert_eq!(at("metadata:\n  a: 1\nna¦"), found("", CursorContext::Key, "na"));
     }
 
     #[test]
     fn lists_of_all_styles_are_read() {
-        assert_eq!(at("allowed-tools: Read, Ba¦"), found("allowed-tools", Place::Value, "Ba"));
-        assert_eq!(at("tools: [Read, \"Ba¦"), found("tools.[]", Place::Value, "Ba"));
-        assert_eq!(at("tools:\n- Re¦"), found("tools.[]", Place::Item, "Re"));
-        assert_eq!(at("inputs:\n  - name: a\n    ty¦"), found("inputs.[]", Place::Key, "ty"));
-        assert_eq!(at("inputs:\n  - name: a\n  - ty¦"), found("inputs.[]", Place::Item, "ty"));
+        assert_eq!(
+            at("allowed-tools: Read, Ba¦"),
+            found("allowed-tools", CursorContext::Value, "Ba")
+        );
+        assert_eq!(at("tools: [Read, \"Ba¦"), found("tools.[]", CursorContext::Value, "Ba"));
+        assert_eq!(at("tools:\n- Re¦"), found("tools.[]", CursorContext::Item, "Re"));
+        assert_eq!(
+            at("inputs:\n  - name: a\n    ty¦"),
+            found("inputs.[]", CursorContext::Key, "ty")
+        );
+        assert_eq!(
+            at("inputs:\n  - name: a\n  - ty¦"),
+            found("inputs.[]", CursorContext::Item, "ty")
+        );
         assert_eq!(
             at("inputs:\n- name: a\n  type: te¦"),
-            found("inputs.[].type", Place::Value, "te")
+            found("inputs.[].type", CursorContext::Value, "te")
         );
     }
 
     #[test]
     fn block_texts_and_comments_have_no_keys() {
         assert_eq!(at("description: |\n  some te¦"), None);
-        assert_eq!(at("description: >-\n  a: b\nna¦"), found("", Place::Key, "na"));
-        assert_eq!(at("# a:\nna¦"), found("", Place::Key, "na"));
+        assert_eq!(at("description: >-\n  a: b\nna¦"), found("", CursorContext::Key, "na"));
+        assert_eq!(at("# a:\nna¦"), found("", CursorContext::Key, "na"));
     }
 }

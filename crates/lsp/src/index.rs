@@ -41,7 +41,7 @@ struct Content {
 }
 
 /// How long a request waits for the first walk.
-const PATIENCE: Duration = Duration::from_secs(5);
+const INDEX_WAIT: Duration = Duration::from_secs(5);
 
 impl Index {
     /// Walks folders on another thread.
@@ -115,7 +115,7 @@ impl Index {
     fn complete(&self) -> MutexGuard<'_, Content> {
         let waiting =
             |content: &mut Content| !content.is_complete && self.walks.load(Ordering::SeqCst) > 0;
-        let waited = self.finished.wait_timeout_while(self.content(), PATIENCE, waiting);
+        let waited = self.finished.wait_timeout_while(self.content(), INDEX_WAIT, waiting);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_count_in_the_unit_of_the_client() {
+    fn columns_use_client_encoding() {
         let lines = Lines::new(TEXT);
         assert_eq!(lines.position(TEXT, 7, Encoding::Utf16), at(0, 4));
         assert_eq!(lines.position(TEXT, 7, Encoding::Utf8), at(0, 7));

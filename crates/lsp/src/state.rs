@@ -88,7 +88,7 @@ impl State {
     }
 
     /// Clears the settings and the checks of open files.
-    pub(crate) fn forget_settings(&mut self) {
+    pub(crate) fn clear_settings(&mut self) {
         self.settings.borrow_mut().clear();
         self.files.values_mut().for_each(OpenFile::forget_check);
     }

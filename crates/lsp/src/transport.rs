@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_bad_request_is_returned() {
+    fn invalid_request_keeps_its_id() {
         let found = read_all(framed(r#"{"id":7,"params":{}}"#).as_bytes());
         assert!(
             matches!(&found[..], [Received::Malformed { id, .. }] if *id == json!(7)),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_cut_off_is_the_end() {
+    fn truncated_message_ends_input() {
         assert!(read_all(b"Content-Length: 10\r\n\r\n{}").is_empty());
         assert!(read_all(b"Content-Len").is_empty());
     }

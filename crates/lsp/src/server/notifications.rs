@@ -55,7 +55,7 @@ pub(super) fn handle(state: &mut State, method: &str, params: Value) -> Result<E
             Ok(Effects::all())
         }
         "workspace/didChangeConfiguration" => {
-            state.forget_settings();
+            state.clear_settings();
             state.needs_refresh = true;
             Ok(Effects::all())
         }
@@ -97,7 +97,7 @@ fn changed_on_disk(state: &mut State, uris: &[Url]) -> Effects {
         state.index.update(path);
     }
     if paths.iter().any(|path| name(path) == manifest::FILE) {
-        state.forget_settings();
+        state.clear_settings();
         state.needs_refresh = true;
         return Effects::all();
     }
@@ -122,7 +122,7 @@ fn change_folders(state: &mut State, params: &DidChangeWorkspaceFoldersParams) {
             state.folders.push(folder);
         }
     }
-    state.forget_settings();
+    state.clear_settings();
     state.needs_refresh = true;
     state.index.start(Arc::clone(&state.environment), state.folders.clone());
 }

@@ -25,21 +25,21 @@ pub(super) fn answer(state: &State, method: &str, params: Value) -> Result<Value
             Ok(report(diagnostics::of(state, state.file(&params.text_document.uri)?)))
         }),
         M::TextDocumentHover => call::<HoverRequest>(params, |params| {
-            let (file, position) = place(state, &params.text_document_position_params)?;
+            let (file, position) = file_and_position(state, &params.text_document_position_params)?;
             Ok(hover::at(state, file, position))
         }),
         M::TextDocumentCompletion => call::<CompletionRequest>(params, |params| {
-            let (file, position) = place(state, &params.text_document_position_params)?;
+            let (file, position) = file_and_position(state, &params.text_document_position_params)?;
             let items = completion::at(state, file, position);
             Ok(Some(CompletionResponse::CompletionItemList(items)))
         }),
         M::TextDocumentDefinition => call::<DefinitionRequest>(params, |params| {
-            let (file, position) = place(state, &params.text_document_position_params)?;
+            let (file, position) = file_and_position(state, &params.text_document_position_params)?;
             let locations = navigation::definition(state, file, position);
             Ok(Some(DefinitionResponse::Definition(Definition::LocationList(locations))))
         }),
         M::TextDocumentReferences => call::<ReferencesRequest>(params, |params| {
-            let (file, position) = place(state, &params.text_document_position_params)?;
+            let (file, position) = file_and_position(state, &params.text_document_position_params)?;
             let with_declaration = params.context.include_declaration;
             Ok(Some(navigation::references(state, file, position, with_declaration)))
         }),
@@ -54,11 +54,11 @@ pub(super) fn answer(state: &State, method: &str, params: Value) -> Result<Value
             Ok(Some(formatting::edits(state, state.file(&params.text_document.uri)?)))
         }),
         M::TextDocumentPrepareRename => call::<PrepareRenameRequest>(params, |params| {
-            let (file, position) = place(state, &params.text_document_position_params)?;
+            let (file, position) = file_and_position(state, &params.text_document_position_params)?;
             Ok(rename::prepare(state, file, position))
         }),
         M::TextDocumentRename => call::<RenameRequest>(params, |params| {
-            let (file, position) = place(state, &params.text_document_position_params)?;
+            let (file, position) = file_and_position(state, &params.text_document_position_params)?;
             rename::rename(state, file, position, &params.new_name).map(Some)
         }),
         M::TextDocumentCodeLens => call::<CodeLensRequest>(params, |params| {
@@ -82,7 +82,7 @@ pub(super) fn answer(state: &State, method: &str, params: Value) -> Result<Value
     }
 }
 
-fn place<'a>(
+fn file_and_position<'a>(
     state: &'a State,
     params: &TextDocumentPositionParams,
 ) -> Result<(&'a OpenFile, Position), Failure> {
