@@ -61,6 +61,14 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Shortens a text to a number of characters, and marks the cut with an ellipsis.
+pub fn shorten(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +79,14 @@ mod tests {
         assert_eq!(and(&["a"]), "a");
         assert_eq!(or(&["a", "b"]), "a or b");
         assert_eq!(and(&["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn long_texts_are_shortened() {
+        assert_eq!(shorten("häuser", 6), "häuser");
+        assert_eq!(shorten("häuser", 2), "hä…");
+        assert_eq!(shorten("a house", 2), "a…");
+        assert_eq!(shorten("", 0), "");
     }
 
     #[test]
