@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_agent::disclosure::{Candidate, Preamble};
+use savoir_agent::preamble::{Candidate, Preamble};
 use savoir_skill::{Source, read};
 
 fn main() {

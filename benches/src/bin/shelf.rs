@@ -286,8 +286,8 @@ fn install(source: &str, project: &str, data: &str) {
         .map(|(offer, tree)| FetchedSkill {
             tree: tree.unwrap(),
             called: offer.name.clone(),
-            source: locked_source(&offer.place, Path::new(project)).unwrap(),
-            why: FetchReason::Requested(requirement_for(&offer.place, Path::new(project))),
+            source: locked_source(&offer.source, Path::new(project)).unwrap(),
+            why: FetchReason::Requested(requirement_for(&offer.source, Path::new(project))),
             counted: None,
         })
         .collect();

@@ -13,12 +13,12 @@ use savoir_skill::{Skill, allow_list::AllowList, allowed_tools::ToolGrant};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub use self::draft::write as write_draft;
+pub use self::draft::build_draft;
 use self::search::{SearchIndex, named};
 use super::{
     allowed_tools::{AllowedTools, CallGuard},
-    disclosure::{Candidate, UnusableSkill},
     library::{Library, LibraryError, Opened, resource_path},
+    preamble::{Candidate, UnusableSkill},
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
 };
@@ -266,7 +266,7 @@ impl BuiltinTools {
         let skills = self.library.skills().await?;
         let index = self.index(&skills);
         let withheld = |skill: &&Candidate| {
-            let reason = self.tools.as_ref()?.explain_withheld(&skill.name, &skill.modes)?;
+            let reason = self.tools.as_ref()?.explain_modes_mismatch(&skill.name, &skill.modes)?;
             Some(UnusableSkill { name: skill.name.clone(), reason })
         };
         let of_other_modes: Vec<_> = skills.iter().filter_map(|skill| withheld(&skill)).collect();
@@ -317,7 +317,7 @@ impl BuiltinTools {
                 Ok(ToolAnswer::data(self.search_skills(text(given, "query")?, max_results).await?))
             }
             "save_skill" => {
-                let draft = write_draft(given)?;
+                let draft = build_draft(given)?;
                 let place = self.library.save(&draft).await?;
                 Ok(ToolAnswer::data(json!({
                     "name": draft.name, "enabled": false, "saved": place,

@@ -6,7 +6,7 @@ mod workflow;
 use std::{sync::Arc, time::Duration};
 
 use savoir_flow::{
-    event::{Done, Emitter, Event, Gone, Thought},
+    event::{Done, Emitter, Event, ListenerDisconnected, Thought},
     prompt::{self, PromptRun},
     retrieval::{Search, system_message},
     services::{Question, Services},
@@ -45,7 +45,6 @@ pub struct ChatService {
 pub struct ChatTurn {
     /// The conversation.
     pub session: String,
-    /// The message.
     pub message: String,
     /// A knowledge base to search.
     pub kb_id: Option<String>,
@@ -81,7 +80,13 @@ impl ChatService {
 
     /// Stores the answer before the last event, so that a client that reads the conversation after
     /// this event finds it. If the answer cannot be stored, the event says so.
-    async fn end(&self, turn: &ChatTurn, text: &str, ended: Result<Done, Gone>, out: &Emitter) {
+    async fn end(
+        &self,
+        turn: &ChatTurn,
+        text: &str,
+        ended: Result<Done, ListenerDisconnected>,
+        out: &Emitter,
+    ) {
         let stored = self.store_answer(turn, text).await;
         if let Err(error) = &stored {
             tracing::error!(session = turn.session, %error, "an answer was not stored");
@@ -110,7 +115,7 @@ impl ChatService {
         name: &str,
         text: &str,
         out: &Emitter,
-    ) -> Result<Done, Gone> {
+    ) -> Result<Done, ListenerDisconnected> {
         let thought = |status| Thought::new("skill", status);
         out.emit(thought("start").with("skill_name", name)).await?;
         let skill = match self.skill_lookup.load(name).await {
@@ -139,7 +144,11 @@ impl ChatService {
         Ok(prompt::steps(&self.services, run, out).await?.done())
     }
 
-    async fn answer_with_model(&self, turn: &ChatTurn, out: &Emitter) -> Result<Done, Gone> {
+    async fn answer_with_model(
+        &self,
+        turn: &ChatTurn,
+        out: &Emitter,
+    ) -> Result<Done, ListenerDisconnected> {
         let passages = match &turn.kb_id {
             Some(base) => {
                 let search = Search { base, query: &turn.message, user: Some(turn.user) };
@@ -168,7 +177,7 @@ impl ChatService {
         turn: &ChatTurn,
         passages: &[Passage],
         out: &Emitter,
-    ) -> Result<Option<String>, Gone> {
+    ) -> Result<Option<String>, ListenerDisconnected> {
         let failed = || Ok(Some("Chat generation failed".to_owned()));
         let messages = self.database.sessions().messages(&turn.session, Some(MAX_MESSAGES)).await;
         let messages = match messages {

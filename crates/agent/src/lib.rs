@@ -1,6 +1,6 @@
 //! Runs an agent: a model that calls tools, limited by what the skills in use allow.
 //!
-//! - [`disclosure`] lists the available skills for a model's system prompt.
+//! - [`preamble`] lists the available skills for a model's system prompt.
 //! - [`library`] finds skills; [`builtin_tools`] are the tools by which a model searches and loads
 //!   them; [`usage`] records which skills were used.
 //! - [`skill_tools`] run the tools of skills, after [`consent`]; [`host_tools`] read and change
@@ -19,10 +19,10 @@ pub mod allowed_tools;
 pub mod builtin_tools;
 pub mod chat;
 pub mod consent;
-pub mod disclosure;
 pub mod host_tools;
 pub mod library;
 pub mod node_agent;
+pub mod preamble;
 pub mod skill_tools;
 pub mod tool_run;
 pub mod toolset;

@@ -12,11 +12,11 @@ use savoir_skill::{Dialect, Skill, dialect::skillrt::SkillrtRunError, name::shor
 use thiserror::Error;
 
 pub use self::{
-    folders::Folders,
+    folders::FolderLibrary,
     prepare::{PreparedSkill, apply_access_fields, prepare_skill},
     summary_cache::{SkillFileState, SummaryCache},
 };
-use crate::disclosure::{Candidate, UnusableSkill};
+use crate::preamble::{Candidate, UnusableSkill};
 use savoir_lint::words::nearest;
 
 /// Maximum size of a file of a skill that a model may read.

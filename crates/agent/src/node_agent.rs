@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use savoir_flow::{
-    event::{Emitter, Gone},
+    event::{Emitter, ListenerDisconnected},
     services::{Answer, Question, Services},
     workflow::NodeAgent,
 };
@@ -14,7 +14,7 @@ use savoir_model::Message;
 use crate::{
     library::Library,
     skill_tools::SkillTools,
-    turn::{Agent, Conversation, Forks, TurnEnd, TurnLimits, last_text},
+    turn::{Agent, Conversation, ForkMode, TurnEnd, TurnLimits, last_assistant_text},
 };
 
 /// The skills and tools of the user who runs a workflow.
@@ -29,7 +29,11 @@ pub struct WorkflowAgent {
 }
 
 impl WorkflowAgent {
-    async fn answer(&self, question: Question<'_>, out: &Emitter) -> Result<Answer, Gone> {
+    async fn answer(
+        &self,
+        question: Question<'_>,
+        out: &Emitter,
+    ) -> Result<Answer, ListenerDisconnected> {
         let Question { model, mut messages, temperature, max_tokens, user } = question;
         let instructions = match messages.first() {
             Some(Message::System(text)) => Some(text.clone()),
@@ -53,11 +57,11 @@ impl WorkflowAgent {
             tools: Vec::new(),
             limits: TurnLimits { time: self.services.limits.workflow, ..TurnLimits::default() },
             // A resumed run could not restore the state of a separate agent.
-            forks: Forks::Inline,
+            forks: ForkMode::Inline,
         };
         let mut conversation = Conversation::new(messages);
-        let ended = agent.run(&mut conversation, &message, out).await?;
-        let text = last_text(conversation.messages()).to_owned();
+        let ended = agent.run_turn(&mut conversation, &message, out).await?;
+        let text = last_assistant_text(conversation.messages()).to_owned();
         let error = match ended {
             TurnEnd::Failed(error) => Some(error),
             // The text says which limit was reached.
@@ -72,7 +76,7 @@ impl NodeAgent for WorkflowAgent {
         &'a self,
         question: Question<'a>,
         out: &'a Emitter,
-    ) -> BoxFuture<'a, Result<Answer, Gone>> {
+    ) -> BoxFuture<'a, Result<Answer, ListenerDisconnected>> {
         Box::pin(self.answer(question, out))
     }
 }

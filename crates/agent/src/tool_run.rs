@@ -2,13 +2,13 @@
 
 use std::{pin::pin, time::Duration};
 
-use savoir_flow::event::{Done, Emitter, Event, Gone, Thought};
+use savoir_flow::event::{Done, Emitter, Event, ListenerDisconnected, Thought};
 use serde_json::{Map, Value};
 
 use super::{allowed_tools::CallGuard, skill_tools::SkillTools, toolset::ToolAnswer};
 
 /// How long a tool may take, including the question whether it may run.
-const TIMEOUT: Duration = Duration::from_mins(10);
+const RUN_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -20,7 +20,11 @@ pub struct ToolRun {
 
 /// Runs a tool and emits all events, including the final `done`. The run ends when the listener is
 /// gone.
-pub async fn run(tools: &SkillTools, run: &ToolRun, out: &Emitter) -> Result<(), Gone> {
+pub async fn run(
+    tools: &SkillTools,
+    run: &ToolRun,
+    out: &Emitter,
+) -> Result<(), ListenerDisconnected> {
     let ToolRun { skill, tool, arguments } = run;
     let thought = |status| {
         Thought::new("tool", status)
@@ -30,14 +34,14 @@ pub async fn run(tools: &SkillTools, run: &ToolRun, out: &Emitter) -> Result<(),
     };
     out.emit(thought("start")).await?;
     let call = tools.call_skill_tool(skill, tool, arguments, CallGuard::unrestricted());
-    let mut call = pin!(tokio::time::timeout(TIMEOUT, call));
+    let mut call = pin!(tokio::time::timeout(RUN_TIMEOUT, call));
     let answer = tokio::select! {
         biased;
-        () = out.gone() => return Err(Gone),
+        () = out.gone() => return Err(ListenerDisconnected),
         answer = &mut call => answer,
     };
     let answer = answer.unwrap_or_else(|_| {
-        let message = format!("`{tool}` took longer than {} minutes", TIMEOUT.as_secs() / 60);
+        let message = format!("`{tool}` took longer than {} minutes", RUN_TIMEOUT.as_secs() / 60);
         ToolAnswer::failed("tool-timeout", message)
     });
     let output = output(&answer);

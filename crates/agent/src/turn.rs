@@ -35,7 +35,7 @@ use super::{
     skill_tools::SkillTools,
     toolset::Toolset,
 };
-use savoir_flow::event::{Done, Emitter, Event, Gone, Thought};
+use savoir_flow::event::{Done, Emitter, Event, ListenerDisconnected, Thought};
 use savoir_flow::services::Services;
 
 /// A model with tools and skills.
@@ -61,17 +61,17 @@ pub struct Agent {
     pub tools: Vec<Arc<dyn Toolset>>,
     pub limits: TurnLimits,
     /// How skills with `context: fork` run.
-    pub forks: Forks,
+    pub forks: ForkMode,
 }
 
 /// How skills with `context: fork` run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Forks {
+pub enum ForkMode {
     /// A separate agent executes them.
     #[default]
     SeparateAgent,
-    /// The model gets their instructions and is asked to delegate the work; they restrict nothing:
-    /// for runs that trust no skill, and within a fork.
+    /// The model gets the instructions and is asked to delegate the work; allow-lists are not
+    /// enforced. Used inside a fork and with `--untrusted`.
     Inline,
 }
 
@@ -98,15 +98,15 @@ impl TurnEnd {
 }
 
 impl Agent {
-    /// Answers a message, and emits all events but the final one. The conversation stays usable
-    /// whatever happens, also when this future is dropped.
-    pub async fn turn(
+    /// Answers a message and emits all events except the final one. The conversation can be continued
+    /// afterwards, even if this future is dropped.
+    pub async fn run_turn_reporting_errors(
         &self,
         conversation: &mut Conversation,
         message: &str,
         out: &Emitter,
-    ) -> Result<TurnEnd, Gone> {
-        let ended = self.run(conversation, message, out).await?;
+    ) -> Result<TurnEnd, ListenerDisconnected> {
+        let ended = self.run_turn(conversation, message, out).await?;
         let failure = match &ended {
             TurnEnd::Answered => return Ok(ended),
             TurnEnd::Limit(limit) => limit.to_string(),
@@ -119,26 +119,26 @@ impl Agent {
         Ok(ended)
     }
 
-    /// Like [`turn`](Self::turn), but emits no error.
-    pub(crate) async fn run(
+    /// Like [`run_turn_reporting_errors`](Self::run_turn_reporting_errors), but emits no error.
+    pub(crate) async fn run_turn(
         &self,
         conversation: &mut Conversation,
         message: &str,
         out: &Emitter,
-    ) -> Result<TurnEnd, Gone> {
+    ) -> Result<TurnEnd, ListenerDisconnected> {
         conversation.push_user(message);
         let run = TurnRun::new(self, message, EventOutput { out: out.clone(), forked_skill: None });
         run.run_to_end(conversation).await
     }
 
-    /// Like [`turn`](Self::turn), but also emits the final event.
-    pub async fn answer(
+    /// Like [`run_turn_reporting_errors`](Self::run_turn_reporting_errors), but also emits the final event.
+    pub async fn run_turn_to_done_event(
         &self,
         conversation: &mut Conversation,
         message: &str,
         out: &Emitter,
-    ) -> Result<TurnEnd, Gone> {
-        let ended = self.turn(conversation, message, out).await?;
+    ) -> Result<TurnEnd, ListenerDisconnected> {
+        let ended = self.run_turn_reporting_errors(conversation, message, out).await?;
         out.emit(Event::Done(ended.done())).await?;
         Ok(ended)
     }
@@ -153,7 +153,7 @@ struct TurnRun<'a> {
     allowed_tools: Arc<AllowedTools>,
     /// Allow-lists that apply to the whole run, whichever skills are loaded: the list of a forked
     /// skill, and those of its caller.
-    ceilings: Vec<AllowListSnapshot>,
+    outer_allow_lists: Vec<AllowListSnapshot>,
     is_fork: bool,
     builtin_tools: Arc<BuiltinTools>,
     skill_tools: Option<Arc<SkillTools>>,
@@ -172,12 +172,12 @@ impl<'a> TurnRun<'a> {
                 &allowed_tools,
                 agent.skill_tools.as_ref(),
                 match agent.forks {
-                    Forks::SeparateAgent => None,
-                    Forks::Inline => Some(InlineForks::InChat),
+                    ForkMode::SeparateAgent => None,
+                    ForkMode::Inline => Some(InlineForks::InChat),
                 },
             ),
             allowed_tools,
-            ceilings: Vec::new(),
+            outer_allow_lists: Vec::new(),
             is_fork: false,
             skill_tools: agent.skill_tools.clone(),
             meter: Arc::new(TurnMeter::new(&agent.limits)),
@@ -190,12 +190,12 @@ impl<'a> TurnRun<'a> {
     fn run_to_end<'b>(
         &'b self,
         conversation: &'b mut Conversation,
-    ) -> BoxFuture<'b, Result<TurnEnd, Gone>> {
+    ) -> BoxFuture<'b, Result<TurnEnd, ListenerDisconnected>> {
         Box::pin(async move {
             let system = self.system().await;
             loop {
                 if let Err(limit) = self.meter.start_step() {
-                    return Ok(stopped(conversation, "", limit));
+                    return Ok(note_limit(conversation, "", limit));
                 }
                 let (offer, snapshots) = (ToolOffer::new(self), self.snapshots());
                 let tools = offer.definitions(&snapshots);
@@ -206,7 +206,7 @@ impl<'a> TurnRun<'a> {
                     return Ok(TurnEnd::Failed(error));
                 }
                 if let Some(limit) = reply.limit {
-                    return Ok(stopped(conversation, &reply.text, limit));
+                    return Ok(note_limit(conversation, &reply.text, limit));
                 }
                 if reply.calls.is_empty() {
                     conversation.push_assistant(reply.text);
@@ -216,7 +216,7 @@ impl<'a> TurnRun<'a> {
                 let reached =
                     self.run_calls(&reply.calls, &offer, snapshots, first, conversation).await?;
                 if let Some(limit) = reached {
-                    return Ok(stopped(conversation, "", limit));
+                    return Ok(note_limit(conversation, "", limit));
                 }
             }
         })
@@ -224,7 +224,7 @@ impl<'a> TurnRun<'a> {
 
     /// The allow-lists that calls must satisfy now.
     fn snapshots(&self) -> Vec<AllowListSnapshot> {
-        self.ceilings.iter().cloned().chain([self.allowed_tools.snapshot()]).collect()
+        self.outer_allow_lists.iter().cloned().chain([self.allowed_tools.snapshot()]).collect()
     }
 }
 
@@ -247,7 +247,7 @@ fn builtin_tools(
 }
 
 /// Adds the last text to the conversation, with a note that it was cut short.
-fn stopped(conversation: &mut Conversation, text: &str, limit: Limit) -> TurnEnd {
+fn note_limit(conversation: &mut Conversation, text: &str, limit: Limit) -> TurnEnd {
     let gap = if text.is_empty() { "" } else { "\n\n" };
     conversation.push_assistant(format!("{text}{gap}(Stopped: {limit}.)"));
     TurnEnd::Limit(limit)
@@ -262,14 +262,14 @@ struct EventOutput {
 }
 
 impl EventOutput {
-    async fn send_text(&self, words: &str) -> Result<(), Gone> {
+    async fn send_text(&self, text: &str) -> Result<(), ListenerDisconnected> {
         match self.forked_skill {
             Some(_) => Ok(()),
-            None => self.out.emit(Event::token(words)).await,
+            None => self.out.emit(Event::token(text)).await,
         }
     }
 
-    async fn send_thought(&self, thought: Thought) -> Result<(), Gone> {
+    async fn send_thought(&self, thought: Thought) -> Result<(), ListenerDisconnected> {
         let thought = match &self.forked_skill {
             Some(skill) => thought.with("skill", &**skill),
             None => thought,
@@ -279,7 +279,7 @@ impl EventOutput {
 }
 
 /// The text of the last message, if the model wrote it.
-pub(crate) fn last_text(messages: &[Message]) -> &str {
+pub(crate) fn last_assistant_text(messages: &[Message]) -> &str {
     match messages.last() {
         Some(Message::Assistant { text, .. }) => text,
         _ => "",

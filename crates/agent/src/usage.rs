@@ -19,7 +19,7 @@ const MAX_SKILLS: usize = 10_000;
 
 /// The file with the usage of all skills.
 #[derive(Clone, Debug)]
-pub struct Usage {
+pub struct SkillUsageFile {
     path: PathBuf,
 }
 
@@ -27,26 +27,27 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillUsage {
     /// The time of the last use, in seconds since 1970.
-    pub last: i64,
+    #[serde(rename = "last")]
+    pub last_used: i64,
     /// The number of uses.
     pub times: u64,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct UsageFile {
+struct UsageData {
     format: u64,
     skills: BTreeMap<String, SkillUsage>,
 }
 
-impl Usage {
+impl SkillUsageFile {
     /// Opens the usage file of a home.
-    pub fn of(home: &Home) -> Result<Self, StoreError> {
+    pub fn open(home: &Home) -> Result<Self, StoreError> {
         Ok(Self { path: home.data_folder("skills")?.join("usage.json") })
     }
 
     /// Returns the usage of all skills.
     pub fn all(&self) -> Result<BTreeMap<String, SkillUsage>, StoreError> {
-        let file: Option<UsageFile> = read_json(&self.path)?;
+        let file: Option<UsageData> = read_json(&self.path)?;
         let file = file.unwrap_or_default();
         if file.format > FORMAT_VERSION {
             let (path, found) = (self.path.clone(), file.format);
@@ -60,15 +61,20 @@ impl Usage {
         let _lock = lock_file(&self.path)?;
         let mut skills = self.all()?;
         let used = skills.entry(skill.to_owned()).or_default();
-        used.last = now();
+        used.last_used = now();
         used.times = used.times.saturating_add(1);
-        if skills.len() > MAX_SKILLS {
-            let oldest =
-                skills.iter().min_by_key(|(_, used)| used.last).map(|(name, _)| name.clone());
-            skills.retain(|name, _| Some(name) != oldest.as_ref());
-        }
-        write_json(&self.path, &UsageFile { format: FORMAT_VERSION, skills }, Existing::Replace)
+        remove_least_recent(&mut skills);
+        write_json(&self.path, &UsageData { format: FORMAT_VERSION, skills }, Existing::Replace)
     }
+}
+
+/// Removes the least recently used skill if there are too many.
+fn remove_least_recent(skills: &mut BTreeMap<String, SkillUsage>) {
+    if skills.len() <= MAX_SKILLS {
+        return;
+    }
+    let oldest = skills.iter().min_by_key(|(_, used)| used.last_used).map(|(name, _)| name.clone());
+    skills.retain(|name, _| Some(name) != oldest.as_ref());
 }
 
 fn now() -> i64 {
@@ -81,9 +87,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn least_recently_used_skill_is_removed_beyond_the_maximum() {
+        let dir = tempfile::tempdir().unwrap();
+        let usage = SkillUsageFile::open(&Home::at(dir.path())).unwrap();
+        let uses = (0..MAX_SKILLS).map(|number| {
+            let last_used = if number == 7 { 1 } else { 2 };
+            (format!("skill-{number}"), SkillUsage { last_used, times: 1 })
+        });
+        let data = UsageData { format: FORMAT_VERSION, skills: uses.collect() };
+        write_json(&usage.path, &data, Existing::Replace).unwrap();
+        usage.record("new").unwrap();
+        let skills = usage.all().unwrap();
+        assert_eq!(skills.len(), MAX_SKILLS);
+        assert!(skills.contains_key("new") && !skills.contains_key("skill-7"));
+    }
+
+    #[test]
     fn concurrent_uses_are_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let usage = Usage::of(&Home::at(dir.path())).unwrap();
+        let usage = SkillUsageFile::open(&Home::at(dir.path())).unwrap();
         assert!(usage.all().unwrap().is_empty());
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -93,6 +115,8 @@ mod tests {
         usage.record("mail").unwrap();
         let all = usage.all().unwrap();
         assert_eq!((all["pdf"].times, all["mail"].times), (20, 1));
-        assert!(all["pdf"].last > 1_700_000_000 && all["mail"].last >= all["pdf"].last);
+        assert!(
+            all["pdf"].last_used > 1_700_000_000 && all["mail"].last_used >= all["pdf"].last_used
+        );
     }
 }

@@ -29,9 +29,9 @@ pub enum CallError {
         /// The requested name.
         name: String,
         /// The names of the existing tools.
-        known: Vec<String>,
+        available: Vec<String>,
         /// The most similar existing name.
-        near: Option<String>,
+        similar: Option<String>,
     },
     /// Several skills have a tool of this name.
     AmbiguousTool {
@@ -44,15 +44,15 @@ pub enum CallError {
     Arguments {
         tool: String,
         /// The names of the tool's parameters.
-        known: Vec<String>,
+        available: Vec<String>,
         /// All errors, at least one.
-        problems: Vec<Problem>,
+        problems: Vec<ArgumentError>,
     },
 }
 
 /// One error in the arguments of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Problem {
+pub enum ArgumentError {
     /// A required parameter is missing.
     Missing { parameter: String },
     /// A value does not have the declared type.
@@ -72,11 +72,11 @@ pub enum Problem {
         /// The requested name.
         parameter: String,
         /// The most similar existing name.
-        near: Option<String>,
+        similar: Option<String>,
     },
 }
 
-impl Problem {
+impl ArgumentError {
     /// The stable identifier of the problem.
     pub fn code(&self) -> &'static str {
         match self {
@@ -107,8 +107,8 @@ impl Problem {
             Self::Repeated { parameter, times } => {
                 format!("Parameter '{parameter}' takes one value, not {times}")
             }
-            Self::Unknown { parameter, near } => {
-                let guess = near.as_ref().map(|near| format!(", did you mean '{near}'?"));
+            Self::Unknown { parameter, similar } => {
+                let guess = similar.as_ref().map(|similar| format!(", did you mean '{similar}'?"));
                 let (parameter, guess) = (shorten_name(parameter), guess.unwrap_or_default());
                 format!("Tool '{tool}' has no parameter '{parameter}'{guess}")
             }
@@ -123,13 +123,13 @@ impl CallError {
             Self::UnknownTool { .. } => "unknown-tool",
             Self::AmbiguousTool { .. } => "ambiguous-tool",
             Self::Arguments { problems, .. } => {
-                problems.first().map_or("invalid-parameter", Problem::code)
+                problems.first().map_or("invalid-parameter", ArgumentError::code)
             }
         }
     }
 
     /// The errors in the arguments; empty if the tool itself was not found.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[ArgumentError] {
         match self {
             Self::Arguments { problems, .. } => problems,
             Self::UnknownTool { .. } | Self::AmbiguousTool { .. } => &[],
@@ -139,19 +139,19 @@ impl CallError {
     /// A hint that lists the valid tools or parameters.
     pub fn hint(&self) -> String {
         match self {
-            Self::UnknownTool { known, .. } if known.is_empty() => {
-                "it brings no tools; name a script by its path in its folder".to_owned()
+            Self::UnknownTool { available, .. } if available.is_empty() => {
+                "the skill has no tools; pass the path of a script in its folder".to_owned()
             }
-            Self::UnknownTool { known, .. } => format!("its tools: {}", known.join(", ")),
+            Self::UnknownTool { available, .. } => format!("its tools: {}", available.join(", ")),
             Self::AmbiguousTool { name, skills } => {
                 let tool = name.rsplit('/').next().unwrap_or(name);
                 let names: Vec<String> =
                     skills.iter().map(|skill| format!("{skill}/{tool}")).collect();
-                format!("say which: {}", names.join(", "))
+                format!("use the full name: {}", names.join(", "))
             }
-            Self::Arguments { known, .. } => match known.as_slice() {
-                [] => "it takes no parameters".to_owned(),
-                known => format!("it takes {}", known.join(", ")),
+            Self::Arguments { available, .. } => match available.as_slice() {
+                [] => "it has no parameters".to_owned(),
+                available => format!("its parameters: {}", available.join(", ")),
             },
         }
     }
@@ -160,10 +160,10 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownTool { name, near: Some(near), .. } => {
-                write!(f, "Unknown tool '{}', did you mean '{near}'?", shorten_name(name))
+            Self::UnknownTool { name, similar: Some(similar), .. } => {
+                write!(f, "Unknown tool '{}', did you mean '{similar}'?", shorten_name(name))
             }
-            Self::UnknownTool { name, near: None, .. } => {
+            Self::UnknownTool { name, similar: None, .. } => {
                 write!(f, "Unknown tool '{}'", shorten_name(name))
             }
             Self::AmbiguousTool { name, skills } => {
@@ -183,84 +183,91 @@ impl fmt::Display for CallError {
 impl Error for CallError {}
 
 /// Finds a tool of a skill by its name, or by `skill/tool`.
-pub fn tool<'a>(skill: &'a Skill, name: &str) -> Result<&'a Tool, CallError> {
+pub fn find_tool<'a>(skill: &'a Skill, name: &str) -> Result<&'a Tool, CallError> {
     let short = name.strip_prefix(&skill.name).and_then(|rest| rest.strip_prefix('/'));
     let named = |wanted: &str| skill.tools.iter().find(|tool| tool.name == wanted);
     named(name).or_else(|| named(short?)).ok_or_else(|| {
-        let known: Vec<String> = skill.tools.iter().map(|tool| tool.name.clone()).collect();
-        let near = nearest(short.unwrap_or(name), known.iter().map(String::as_str));
-        CallError::UnknownTool { name: name.to_owned(), near: near.map(str::to_owned), known }
+        let available: Vec<String> = skill.tools.iter().map(|tool| tool.name.clone()).collect();
+        let similar = nearest(short.unwrap_or(name), available.iter().map(String::as_str));
+        CallError::UnknownTool {
+            name: name.to_owned(),
+            similar: similar.map(str::to_owned),
+            available,
+        }
     })
 }
 
 /// Parses arguments that a user typed as `name=value`, by the types that the tool declares.
 ///
-/// A list is written as JSON or with commas; when its name is given several times, each text is
-/// one element as it stands.
-pub fn parse_params(tool: &Tool, pairs: &[(String, String)]) -> Result<Arguments, CallError> {
+/// A list is written as JSON or with commas; if the name is passed several times, each text becomes
+/// one element, unparsed.
+pub fn parse_arguments(tool: &Tool, pairs: &[(String, String)]) -> Result<Arguments, CallError> {
     let mut order: Vec<&str> = Vec::new();
     let mut texts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, text) in pairs {
-        let given = texts.entry(name).or_default();
-        if given.is_empty() {
+        let values = texts.entry(name).or_default();
+        if values.is_empty() {
             order.push(name);
         }
-        given.push(text);
+        values.push(text);
     }
     let mut arguments = Arguments::new();
     let mut problems = Vec::new();
     for name in order {
         let texts = texts.get(name).map(Vec::as_slice).unwrap_or_default();
-        match read(kind_of(tool, name), name, texts) {
+        match parse_value(kind_of(tool, name), name, texts) {
             Ok(value) => {
                 arguments.insert(name.to_owned(), value);
             }
             Err(problem) => problems.push(problem),
         }
     }
-    let unread: Vec<String> = problems.iter().map(|found| found.parameter().to_owned()).collect();
+    let unparsed: Vec<String> = problems.iter().map(|found| found.parameter().to_owned()).collect();
     let rest = find_problems(tool, &arguments);
     problems
-        .extend(rest.into_iter().filter(|found| !unread.iter().any(|n| n == found.parameter())));
-    finish(tool, arguments, problems)
+        .extend(rest.into_iter().filter(|found| !unparsed.iter().any(|n| n == found.parameter())));
+    reject_problems(tool, problems)?;
+    Ok(with_defaults(tool, arguments))
 }
 
 /// Checks the arguments of a call against the declared parameters. Returns them as the tool gets
 /// them: without nulls, and, for a function, with the declared defaults.
-pub fn check(tool: &Tool, arguments: &Arguments) -> Result<Arguments, CallError> {
-    finish(tool, arguments.clone(), find_problems(tool, arguments))
+pub fn check_arguments(tool: &Tool, arguments: &Arguments) -> Result<Arguments, CallError> {
+    reject_problems(tool, find_problems(tool, arguments))?;
+    Ok(with_defaults(tool, arguments.clone()))
 }
 
-fn read(kind: ParameterKind, name: &str, texts: &[&str]) -> Result<Value, Problem> {
+fn parse_value(kind: ParameterKind, name: &str, texts: &[&str]) -> Result<Value, ArgumentError> {
     match texts {
         [text] => kind
             .read(text)
-            .ok_or_else(|| Problem::Invalid { parameter: name.to_owned(), expected: kind }),
+            .ok_or_else(|| ArgumentError::Invalid { parameter: name.to_owned(), expected: kind }),
         texts if kind == ParameterKind::Array => Ok(texts.iter().copied().collect()),
-        texts => Err(Problem::Repeated { parameter: name.to_owned(), times: texts.len() }),
+        texts => Err(ArgumentError::Repeated { parameter: name.to_owned(), times: texts.len() }),
     }
 }
 
-fn find_problems(tool: &Tool, arguments: &Arguments) -> Vec<Problem> {
+fn find_problems(tool: &Tool, arguments: &Arguments) -> Vec<ArgumentError> {
     let mut problems = Vec::new();
     for Parameter { name, kind, required, .. } in &tool.parameters {
         match arguments.get(name).filter(|value| !value.is_null()) {
-            None if *required => problems.push(Problem::Missing { parameter: name.clone() }),
+            None if *required => problems.push(ArgumentError::Missing { parameter: name.clone() }),
             Some(value) if !accepts(tool, *kind, value) => {
-                problems.push(Problem::Invalid { parameter: name.clone(), expected: *kind });
+                problems.push(ArgumentError::Invalid { parameter: name.clone(), expected: *kind });
             }
             _ => {}
         }
     }
-    let known = parameter_names(tool);
-    for name in arguments.keys().filter(|name| !known.contains(*name)) {
-        let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-        problems.push(Problem::Unknown { parameter: name.clone(), near });
+    let available = parameter_names(tool);
+    for name in arguments.keys().filter(|name| !available.contains(*name)) {
+        let similar = nearest(name, available.iter().map(String::as_str)).map(str::to_owned);
+        problems.push(ArgumentError::Unknown { parameter: name.clone(), similar });
     }
     problems
 }
 
-/// A program takes a list of words; a function takes any list.
+/// A program accepts a list without nested lists and objects, because it becomes arguments; a
+/// function accepts any list.
 fn accepts(tool: &Tool, kind: ParameterKind, value: &Value) -> bool {
     match (&tool.runner, kind) {
         (Runner::Python { .. } | Runner::Handler { .. }, ParameterKind::Array) => value.is_array(),
@@ -268,15 +275,16 @@ fn accepts(tool: &Tool, kind: ParameterKind, value: &Value) -> bool {
     }
 }
 
-fn finish(
-    tool: &Tool,
-    mut arguments: Arguments,
-    problems: Vec<Problem>,
-) -> Result<Arguments, CallError> {
-    if !problems.is_empty() {
-        let (known, tool) = (parameter_names(tool), tool.name.clone());
-        return Err(CallError::Arguments { tool, known, problems });
+fn reject_problems(tool: &Tool, problems: Vec<ArgumentError>) -> Result<(), CallError> {
+    if problems.is_empty() {
+        return Ok(());
     }
+    let (available, tool) = (parameter_names(tool), tool.name.clone());
+    Err(CallError::Arguments { tool, available, problems })
+}
+
+/// The arguments without nulls, and, for a function, with the declared defaults.
+fn with_defaults(tool: &Tool, mut arguments: Arguments) -> Arguments {
     // A null counts as a missing argument, so that a model may send every parameter.
     arguments.retain(|_, value| !value.is_null());
     if !matches!(tool.runner, Runner::Command(_)) {
@@ -286,17 +294,18 @@ fn finish(
             }
         }
     }
-    Ok(arguments)
+    arguments
 }
 
-fn declared<'a>(tool: &'a Tool, name: &str) -> Option<&'a Parameter> {
+fn find_parameter<'a>(tool: &'a Tool, name: &str) -> Option<&'a Parameter> {
     tool.parameters.iter().find(|parameter| parameter.name == name)
 }
 
 /// The declared type, or the one that is guessed from how the command uses the name.
 fn kind_of(tool: &Tool, name: &str) -> ParameterKind {
-    let guessed = || undeclared(tool).into_iter().find(|(known, _)| *known == name);
-    let declared = declared(tool, name).map(|parameter| parameter.kind);
+    let guessed =
+        || undeclared_placeholders(tool).into_iter().find(|(available, _)| *available == name);
+    let declared = find_parameter(tool, name).map(|parameter| parameter.kind);
     declared.or_else(|| guessed().map(|(_, kind)| kind)).unwrap_or_default()
 }
 
@@ -304,18 +313,20 @@ fn kind_of(tool: &Tool, name: &str) -> ParameterKind {
 /// command.
 fn parameter_names(tool: &Tool) -> Vec<String> {
     let declared = tool.parameters.iter().map(|parameter| parameter.name.clone());
-    declared.chain(undeclared(tool).into_iter().map(|(name, _)| name.to_owned())).collect()
+    declared
+        .chain(undeclared_placeholders(tool).into_iter().map(|(name, _)| name.to_owned()))
+        .collect()
 }
 
 /// Placeholders of the command that the table of parameters leaves out; a call may fill them. The
 /// type is guessed from how they are used.
-pub(crate) fn undeclared(tool: &Tool) -> Vec<(&str, ParameterKind)> {
+pub(crate) fn undeclared_placeholders(tool: &Tool) -> Vec<(&str, ParameterKind)> {
     let Runner::Command(command) = &tool.runner else { return Vec::new() };
     let mut found: Vec<(&str, ParameterKind)> = Vec::new();
     for fragment in command.args.iter().flat_map(ArgTemplate::fragments) {
         let Fragment::Variable { name, modifier } = fragment else { continue };
-        let seen = found.iter().any(|(known, _)| known == name);
-        if !seen && declared(tool, name).is_none() {
+        let seen = found.iter().any(|(available, _)| available == name);
+        if !seen && find_parameter(tool, name).is_none() {
             let flag = matches!(modifier, Some(Modifier::Flag(_)));
             found.push((name, if flag { ParameterKind::Boolean } else { ParameterKind::String }));
         }

@@ -27,7 +27,7 @@ use savoir_skill::{
 };
 use thiserror::Error;
 
-pub(crate) use self::files::{absolute_path, always_protected, protect_obeyed_files};
+pub(crate) use self::files::{absolute_path, always_protected, protect_names_in_writable_folders};
 pub use self::files::{is_protected, protect, stored_secrets};
 pub use self::git::{LinkedWorktree, paths_from_git_config};
 pub use self::programs::{ProgramError, granted_names, program_at, resolve, search_path};
@@ -241,7 +241,9 @@ impl Grants<'_> {
         if home.parent().is_some() {
             paths.push(PathGrant::scratch(home));
         }
-        paths.extend(self.run_env.is_own.then(|| PathGrant::write(&self.run_env.directory)));
+        paths.extend(
+            self.run_env.has_private_directory.then(|| PathGrant::write(&self.run_env.directory)),
+        );
         paths.extend(self.folder.map(PathGrant::read));
         paths.extend(self.support.iter().map(PathGrant::read));
         paths

@@ -15,7 +15,7 @@
 //!   answers.
 //! - [`run`] plans a run and executes it in the sandbox; [`python`] hosts Python tools;
 //!   [`protection`] keeps a run from changing files that other programs execute or obey.
-//! - [`contract`] observes which permissions a tool really needs.
+//! - [`smallest_permissions`] observes which permissions a tool really needs.
 //! - [`envelope`] is the result of a tool; [`record`] stores which tool ran and how the run ended.
 //!   Records are files below [`home`].
 //!
@@ -25,7 +25,6 @@
 
 pub mod approval;
 pub mod call;
-pub mod contract;
 pub mod envelope;
 pub mod grant;
 pub mod home;
@@ -40,6 +39,7 @@ pub mod run;
 pub mod run_environment;
 pub mod secrets;
 pub mod session;
+pub mod smallest_permissions;
 pub mod structured;
 
 pub mod cancel;

@@ -9,7 +9,7 @@ use savoir_skill::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::call::{ToolName, ToolNames, undeclared};
+use crate::call::{ToolName, ToolNames, undeclared_placeholders};
 
 mod found;
 mod gemma;
@@ -218,7 +218,7 @@ pub fn schema(tool: &Tool) -> Value {
     for parameter in &tool.parameters {
         properties.insert(parameter.name.clone(), property(tool, parameter));
     }
-    for (name, kind) in undeclared(tool) {
+    for (name, kind) in undeclared_placeholders(tool) {
         let (name, description) = (name.to_owned(), String::new());
         let parameter = Parameter { name, kind, required: false, description, default: None };
         properties.insert(parameter.name.clone(), property(tool, &parameter));

@@ -11,7 +11,7 @@ use savoir_skill::permission::{Permission, Tier};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{approval::Trust, clock, contract::is_system_path};
+use crate::{approval::Trust, clock, smallest_permissions::is_system_path};
 
 mod store;
 

@@ -165,7 +165,7 @@ pub fn plan(call: &Call<'_>) -> Result<RunPlan, RunError> {
     let skill = &loaded_skill.skill;
     let tool = match &call.input {
         CallInput::ScriptArguments(_) | CallInput::Code { .. } => None,
-        _ => Some(call::tool(skill, call.tool)?),
+        _ => Some(call::find_tool(skill, call.tool)?),
     };
     let has = |name: &str| {
         call.run_env.is_set(name) || call.run_env.secret(name, loaded_skill.path()).is_some()
@@ -238,11 +238,11 @@ fn warnings(call: &Call<'_>, tool: Option<&Tool>) -> Vec<String> {
 
 fn arguments(tool: &Tool, input: &CallInput) -> Result<Map<String, Value>, RunError> {
     let given = match input {
-        CallInput::Pairs(pairs) => call::parse_params(tool, pairs)?,
+        CallInput::Pairs(pairs) => call::parse_arguments(tool, pairs)?,
         CallInput::Json(map) => map.clone(),
         CallInput::ScriptArguments(_) | CallInput::Code { .. } => Map::new(),
     };
-    Ok(call::check(tool, &given)?)
+    Ok(call::check_arguments(tool, &given)?)
 }
 
 /// The folder in which the dialect starts a tool.

@@ -25,12 +25,12 @@ pub struct RunEnvironment {
     pub home: PathBuf,
     /// Whether the working directory belongs to the run alone, so that the run may write anything
     /// in it.
-    pub is_own: bool,
+    pub has_private_directory: bool,
     /// The user's environment, of which a run gets a small part.
     pub variables: Vec<(String, String)>,
     /// Folders of Savoir itself: approvals, records, environments, trusted keys. No run may change
     /// them.
-    pub kept: Vec<PathBuf>,
+    pub savoir_folders: Vec<PathBuf>,
     /// Secrets that the user stored for skills.
     pub secrets: Vec<StoredSecret>,
 }
@@ -63,9 +63,9 @@ impl RunEnvironment {
             worktree,
             home,
             directory,
-            is_own: false,
+            has_private_directory: false,
             variables: Vec::new(),
-            kept: Vec::new(),
+            savoir_folders: Vec::new(),
             secrets: Vec::new(),
         }
     }
@@ -74,7 +74,7 @@ impl RunEnvironment {
     #[must_use]
     pub fn keeping(mut self, home: &Home) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        self.kept.extend([real(home.data()), real(home.cache())]);
+        self.savoir_folders.extend([real(home.data()), real(home.cache())]);
         self
     }
 
@@ -83,7 +83,7 @@ impl RunEnvironment {
     #[must_use]
     pub fn keeping_folder(mut self, folder: &Path) -> Self {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        self.kept.push(folder.canonicalize().unwrap_or(folder));
+        self.savoir_folders.push(folder.canonicalize().unwrap_or(folder));
         self
     }
 
@@ -130,7 +130,7 @@ mod tests {
         for home in ["outer", "outer/home"] {
             std::fs::create_dir_all(root.join("outer/home/project")).unwrap();
             let run_env = RunEnvironment::at(&root.join("outer/home/project"), &root.join(home));
-            assert_eq!(run_env.repository, None, "the home is no working ground");
+            assert_eq!(run_env.repository, None, "the home is not a working folder");
         }
     }
 }

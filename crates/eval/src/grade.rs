@@ -2,6 +2,7 @@
 //! again offline. Commands and judges are run by `run`.
 
 use savoir_engine::structured::{OutputError, validate_answer};
+use savoir_lint::words::shorten;
 use savoir_skill::skill::Output;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,7 +51,13 @@ impl AssertionResult {
         evidence: impl Into<String>,
     ) -> Self {
         let (text, weight) = (assertion.text.clone(), assertion.weight);
-        Self { text, weight, outcome, evidence: shorten(&evidence.into()), judged: false }
+        Self {
+            text,
+            weight,
+            outcome,
+            evidence: shorten(&evidence.into(), MAX_EVIDENCE_CHARS),
+            judged: false,
+        }
     }
 }
 
@@ -225,13 +232,6 @@ fn around(text: &str, at: usize, length: usize) -> &str {
     let start = text.floor_char_boundary(at.saturating_sub(60));
     let end = text.ceil_char_boundary((at + length + 60).min(text.len()));
     &text[start..end]
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_EVIDENCE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

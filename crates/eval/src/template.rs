@@ -1,5 +1,6 @@
 //! Writes a first `evals/evals.json` from the text of a skill, for the author to edit.
 
+use savoir_lint::words::one_line;
 use savoir_skill::Skill;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ const MAX_SUGGESTION_CHARS: usize = 140;
 
 /// The text of a new file.
 pub fn new_evals(skill: &Skill) -> String {
-    let description = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = one_line(&skill.description);
     let (does, when) = split_use(&description);
     let mut assertions: Vec<Value> = suggestions(&skill.body).map(Value::from).collect();
     if assertions.is_empty() {

@@ -362,7 +362,7 @@ impl Formatter for Spaced {
 /// The error when the listener is gone, so that the run should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the listener has disconnected")]
-pub struct Gone;
+pub struct ListenerDisconnected;
 
 /// One model request, for the record of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -423,12 +423,12 @@ impl Transcript {
 
 /// Events that are buffered for a listener. A slow listener makes the run wait, instead of using
 /// more memory.
-const WAITING: usize = 16;
+const EVENT_BUFFER: usize = 16;
 
 impl Emitter {
     /// Creates an emitter and the receiver of its events.
     pub fn channel() -> (Self, mpsc::Receiver<Event>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(EVENT_BUFFER);
         let calls = ModelCalls::default();
         (Self { sender, node: None, transcript: None, calls, drops_tokens: false }, receiver)
     }
@@ -471,7 +471,7 @@ impl Emitter {
     }
 
     /// Sends an event; waits until the buffer has room.
-    pub async fn emit(&self, event: impl Into<Event>) -> Result<(), Gone> {
+    pub async fn emit(&self, event: impl Into<Event>) -> Result<(), ListenerDisconnected> {
         let event = match (event.into(), &self.node) {
             // The workflow reports an error in a node as `NodeError`.
             (Event::Error { .. }, Some(_)) => return Ok(()),
@@ -482,7 +482,7 @@ impl Emitter {
         if let (Some(transcript), Event::Token { content, .. }) = (&self.transcript, &event) {
             transcript.add(content);
         }
-        self.sender.send(event).await.map_err(|_| Gone)
+        self.sender.send(event).await.map_err(|_| ListenerDisconnected)
     }
 
     /// Waits until the listener is gone.
@@ -529,6 +529,6 @@ mod tests {
             r#"{"node_id":"n1","content":"x"}"#
         );
         drop(events);
-        assert_eq!(node.emit(Event::token("y")).await, Err(Gone));
+        assert_eq!(node.emit(Event::token("y")).await, Err(ListenerDisconnected));
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    event::{Done, Emitter, Event, Gone, Thought},
+    event::{Done, Emitter, Event, ListenerDisconnected, Thought},
     retrieval::{Search, system_message},
     services::{Answer, Question, Services},
 };
@@ -105,7 +105,7 @@ pub(crate) async fn check_answer(
     skill: &Skill,
     answer: &str,
     out: &Emitter,
-) -> Result<Option<Failure>, Gone> {
+) -> Result<Option<Failure>, ListenerDisconnected> {
     let Some(outputs) = skill.outputs.clone().filter(Output::is_checked) else { return Ok(None) };
     let text = answer.to_owned();
     // Parsing and validating a long answer takes seconds.
@@ -122,7 +122,11 @@ pub(crate) async fn check_answer(
 }
 
 /// Runs a skill and emits all events, including the last one.
-pub async fn run(services: &Services, run: PromptRun<'_>, out: &Emitter) -> Result<Outcome, Gone> {
+pub async fn run(
+    services: &Services,
+    run: PromptRun<'_>,
+    out: &Emitter,
+) -> Result<Outcome, ListenerDisconnected> {
     let outcome = steps(services, run, out).await?;
     out.emit(Event::Done(outcome.done())).await?;
     Ok(outcome)
@@ -133,7 +137,7 @@ pub async fn steps(
     services: &Services,
     run: PromptRun<'_>,
     out: &Emitter,
-) -> Result<Outcome, Gone> {
+) -> Result<Outcome, ListenerDisconnected> {
     let mut answer = Answer::default();
     let steps = all_steps(services, run, out, &mut answer);
     let limit = services.limits.answer;
@@ -153,7 +157,7 @@ async fn all_steps(
     run: PromptRun<'_>,
     out: &Emitter,
     answer: &mut Answer,
-) -> Result<Option<Failure>, Gone> {
+) -> Result<Option<Failure>, ListenerDisconnected> {
     out.emit(Thought::new("validation", "start")).await?;
     let checked = check_ready(run.skill).and_then(|()| filled(run).map_err(Failure::from));
     let prompt = match checked {

@@ -4,7 +4,7 @@ use savoir_knowledge::{Passage, limits::DEFAULT_PASSAGES};
 use serde_json::{Value, json};
 
 use crate::{
-    event::{CitedSource, Emitter, Event, Gone, Thought},
+    event::{CitedSource, Emitter, Event, ListenerDisconnected, Thought},
     services::Services,
 };
 
@@ -40,7 +40,7 @@ impl Search<'_> {
         services: &Services,
         thought: impl Fn(&'static str) -> Thought,
         out: &Emitter,
-    ) -> Result<Vec<Passage>, Gone> {
+    ) -> Result<Vec<Passage>, ListenerDisconnected> {
         out.emit(thought("start")).await?;
         out.emit(thought("searching")).await?;
         match self.find(services).await {

@@ -11,7 +11,7 @@ use savoir_knowledge::Knowledge;
 use savoir_model::{ChatRequest, Chunk, Finish, Message, ModelError, Models, Usage};
 use savoir_store::{Database, ModelRequest};
 
-use crate::event::{Emitter, Event, Gone, ModelCall};
+use crate::event::{Emitter, Event, ListenerDisconnected, ModelCall};
 
 /// The services that a run may use. Clones share them.
 #[derive(Clone, Debug)]
@@ -68,7 +68,11 @@ impl Services {
     /// Sends a request to a model, and emits each piece of its answer as a token.
     ///
     /// Ends as soon as the listener is gone. Usage is recorded even for an incomplete answer.
-    pub async fn ask(&self, question: Question<'_>, out: &Emitter) -> Result<Answer, Gone> {
+    pub async fn ask(
+        &self,
+        question: Question<'_>,
+        out: &Emitter,
+    ) -> Result<Answer, ListenerDisconnected> {
         let mut answer = Answer::default();
         self.ask_into(question, out, &mut answer).await?;
         Ok(answer)
@@ -81,7 +85,7 @@ impl Services {
         question: Question<'_>,
         out: &Emitter,
         answer: &mut Answer,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ListenerDisconnected> {
         // Lets earlier events reach the listener before the request is built.
         tokio::task::yield_now().await;
         let choice = match self.models.choose(question.model).await {
@@ -113,7 +117,7 @@ impl Services {
         let result = loop {
             let chunk = tokio::select! {
                 biased;
-                () = out.gone() => break Err(Gone),
+                () = out.gone() => break Err(ListenerDisconnected),
                 chunk = AssertUnwindSafe(stream.next()).catch_unwind() => {
                     chunk.unwrap_or_else(|_| Some(Err(broken(&choice.provider))))
                 }
@@ -122,7 +126,7 @@ impl Services {
                 Some(Ok(Chunk::Text(text))) => {
                     answer.text.push_str(&text);
                     if out.emit(Event::token(text)).await.is_err() {
-                        break Err(Gone);
+                        break Err(ListenerDisconnected);
                     }
                 }
                 Some(Ok(Chunk::Usage(usage))) => spent = Some(usage),

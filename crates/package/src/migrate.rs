@@ -43,9 +43,9 @@ const SKILL_FILE: &str = "SKILL.md";
 pub enum ExistingOutput {
     /// It stays, and the new skill is not written.
     #[default]
-    Stays,
+    Keep,
     /// The new skill replaces it.
-    Goes,
+    Replace,
 }
 
 /// Whether files are written.
@@ -97,7 +97,7 @@ impl MigrateOptions {
             name: None,
             breadth: PermissionBreadth::Any,
             output,
-            existing: ExistingOutput::Stays,
+            existing: ExistingOutput::Keep,
             mode: Mode::Write,
             scrutiny: ReportedFindings::Manifest,
         }
@@ -329,7 +329,7 @@ impl SourceSkill {
         let (_, File { bytes, .. }) = own.ok_or_else(|| {
             MigrationBlocker::new(
                 "unreadable",
-                format!("{} is no file of its folder", file.display()),
+                format!("{} is not a file of its folder", file.display()),
             )
         })?;
         Ok(Self { bytes, others, folder: Folder::open(&root).ok(), root: Some(root) })

@@ -13,7 +13,7 @@
 
 mod cache;
 mod client;
-mod concurrency;
+pub(crate) mod concurrency;
 mod error;
 mod gather;
 mod http;

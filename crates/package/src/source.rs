@@ -106,7 +106,7 @@ pub struct OfferedSkill {
     /// The description in its SKILL.md.
     pub description: Option<String>,
     /// The exact origin.
-    pub place: PinnedSource,
+    pub source: PinnedSource,
     /// A digest of the files, if the source has several skills of this name: identical copies in
     /// one source have the same digest.
     pub content: Option<String>,
@@ -116,8 +116,8 @@ impl OfferedSkill {
     /// Returns the path of the skill's folder in the source, with `/` as separator. The path may
     /// show for which agent or plugin the skill is, as in `.claude/skills/pdf`.
     pub fn location(&self) -> Cow<'_, str> {
-        match &self.place {
-            PinnedSource::Git(place) => place.path.as_str().into(),
+        match &self.source {
+            PinnedSource::Git(source) => source.path.as_str().into(),
             PinnedSource::Path { path, inside } if inside.is_empty() => path.to_string_lossy(),
             PinnedSource::Path { path, inside } => path.join(inside).display().to_string().into(),
             PinnedSource::Url { inside, .. } => inside.as_str().into(),
@@ -132,7 +132,7 @@ impl OfferedSkill {
         if check_name(&self.name).is_ok() {
             return &self.name;
         }
-        let folder = match &self.place {
+        let folder = match &self.source {
             PinnedSource::Path { path, inside } if inside.is_empty() => {
                 path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
             }

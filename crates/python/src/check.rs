@@ -178,7 +178,7 @@ fn report(py: Python<'_>, outcomes: Vec<FileOutcome>) -> PyResult<CheckReport> {
 }
 
 /// Candidates per batch; batches reduce the number of messages between threads.
-const BATCH: usize = 64;
+const SKILLS_PER_BATCH: usize = 64;
 
 /// Candidates with the number of their batch.
 type Batch = (usize, Vec<Candidate>);
@@ -208,10 +208,10 @@ fn check_paths(paths: &[PathBuf], options: &Options) -> Vec<FileOutcome> {
 }
 
 fn walk(paths: &[PathBuf], to_work: &mpsc::SyncSender<Batch>) {
-    let (mut batch, mut number) = (Vec::with_capacity(BATCH), 0);
+    let (mut batch, mut number) = (Vec::with_capacity(SKILLS_PER_BATCH), 0);
     discover::walk(paths, &mut |candidate| {
         batch.push(candidate);
-        if batch.len() < BATCH {
+        if batch.len() < SKILLS_PER_BATCH {
             return true;
         }
         number += 1;

@@ -57,7 +57,7 @@ impl Group {
     pub fn about(self) -> &'static str {
         match self {
             Self::Discovery => "Configuration, lists and pages",
-            Self::Pull => "Indexes and artefacts",
+            Self::Pull => "Indexes and artifacts",
             Self::Publish => "Publishing and permissions",
             Self::Immutability => "Published versions never change",
             Self::Search => "Search",
@@ -83,11 +83,11 @@ impl Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CheckRequirement {
     /// The check only reads.
-    Nothing,
+    NoToken,
     /// A token that may publish.
     Token,
     /// A token that may publish, and a token of another account.
-    Other,
+    TwoAccounts,
 }
 
 /// Why a check did not pass.

@@ -16,13 +16,13 @@
 //! An engine that failed does not count as an engine without findings: a person has to review the
 //! package.
 
-mod arguments;
 mod behavior_check;
 mod decoy_environment;
 mod decoy_secrets;
 mod detonation;
 mod finding;
 mod run_limiter;
+mod sample_arguments;
 mod sandbox_policy;
 mod scanners;
 mod secret_leaks;

@@ -12,10 +12,10 @@ use std::{
 use clap_complete::engine::ArgValueCandidates;
 use futures::future::BoxFuture;
 use savoir_agent::{
-    disclosure::{Candidate, UnusableSkill},
-    library::{Draft, Folders, Library, LibraryError, Opened, SummaryCache},
-    skill_tools::SkillFolders,
-    usage::Usage,
+    library::{Draft, FolderLibrary, Library, LibraryError, Opened, SummaryCache},
+    preamble::{Candidate, UnusableSkill},
+    skill_tools::SkillLoader,
+    usage::SkillUsageFile,
 };
 use savoir_engine::{Home, RunError, approval::Trust, loaded_skill::LoadedSkill};
 use savoir_package::{Agent, agents::UnknownAgent, ledger::LedgerEntry};
@@ -107,7 +107,7 @@ impl AgentSkills {
     }
 
     /// The skills by name, refreshed if necessary.
-    pub(crate) fn folders(&self) -> Result<Arc<Folders>, LibraryError> {
+    pub(crate) fn folders(&self) -> Result<Arc<FolderLibrary>, LibraryError> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if let (SearchFrequency::Once, Some(snapshot)) = (self.search_frequency, &*found) {
             return Ok(Arc::clone(&snapshot.folders));
@@ -138,11 +138,11 @@ impl AgentSkills {
         }
     }
 
-    fn open_folders(&self, places: Vec<(String, PathBuf)>) -> Result<Folders, LibraryError> {
-        let usage = Usage::of(&self.home).map_err(|error| library_error(&error))?;
+    fn open_folders(&self, places: Vec<(String, PathBuf)>) -> Result<FolderLibrary, LibraryError> {
+        let usage = SkillUsageFile::open(&self.home).map_err(|error| library_error(&error))?;
         let drafts = self.home.data_folder(DRAFTS).map_err(|error| library_error(&error))?;
         let cache = SummaryCache::of(&self.home).ok();
-        Ok(Folders::new(places, Some(usage), drafts).with_summary_cache(cache))
+        Ok(FolderLibrary::new(places, Some(usage), drafts).with_summary_cache(cache))
     }
 
     /// Installed skills, in the order in which names are looked up.
@@ -160,8 +160,8 @@ impl AgentSkills {
 
     fn load_by_name(&self, name: &str) -> Result<LoadedSkill, RunError> {
         let folders = self.folders().map_err(|error| run_error(&error))?;
-        let place = folders.places().find(|(known, _)| *known == name);
-        let (_, folder) = place.ok_or_else(|| {
+        let folder = folders.skill_folders().find(|(known, _)| *known == name);
+        let (_, folder) = folder.ok_or_else(|| {
             RunError::call("no-skill", format!("there is no skill `{name}`"))
                 .with_hint("find skills with search_skills")
         })?;
@@ -232,7 +232,7 @@ fn find_skills_below(paths: &[PathBuf], warn: &dyn Fn(String)) -> Vec<(String, P
     places
 }
 
-impl SkillFolders for AgentSkills {
+impl SkillLoader for AgentSkills {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         self.load_by_name(skill)
     }

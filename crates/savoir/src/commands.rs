@@ -324,11 +324,11 @@ mod tests {
     use super::*;
 
     /// Help lines that are too long for the usual width and would be wrapped.
-    const WIDTH: usize = 100;
+    const LINE_WIDTH: usize = 100;
 
     fn too_wide(command: &clap::Command) -> Vec<String> {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let wide = help.lines().filter(|line| line.chars().count() > WIDTH);
+        let wide = help.lines().filter(|line| line.chars().count() > LINE_WIDTH);
         let wide = wide.map(|line| format!("{}: {line}", command.get_name()));
         wide.chain(command.get_subcommands().flat_map(too_wide)).collect()
     }

@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 pub(crate) use self::serve::ServeLayer;
 #[cfg(feature = "server")]
 pub(crate) use self::serve::{
-    ADDRESS, GRACE, KEEP_RUNS_DAYS, LogFormat, LogLevel, Quota, RateLimit, Readers, Registration,
+    DEFAULT_ADDRESS, DEFAULT_GRACE_SECONDS, DEFAULT_KEEP_RUNS_DAYS, LogFormat, LogLevel, Quota,
+    RateLimit, Readers, Registration,
 };
 use crate::error::CommandError;
 
@@ -213,7 +214,7 @@ impl Config {
                 self.note(format!("serve.{key}"), value, origin);
             }
         }
-        self.serve = layer.over(std::mem::take(&mut self.serve));
+        self.serve = layer.merge_over(std::mem::take(&mut self.serve));
     }
 
     /// Applies the model settings of a file. It cannot contain keys, so everything can be shown.
@@ -247,17 +248,14 @@ impl Config {
     fn environment(&mut self) -> Result<(), CommandError> {
         for (name, value) in env::vars() {
             let Some(setting) = name.strip_prefix("SAVOIR_CHECK_") else { continue };
-            let words = || {
-                let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
-                Some(words.map(str::to_owned).collect())
-            };
+            let words = || Some(split_list(&value));
             let mut file = CheckFile::default();
             match setting {
                 "SELECT" => file.select = words(),
                 "IGNORE" => file.ignore = words(),
                 "TARGET" => file.target = words(),
                 "DIALECT" => file.dialect = Some(value).filter(|word| !word.is_empty()),
-                "STRICT" => file.strict = Some(boolean(&name, &value)?),
+                "STRICT" => file.strict = Some(parse_bool(&name, &value)?),
                 _ => {
                     return Err(CommandError::input(format!("there is no setting `{name}`")).hint(
                         "SAVOIR_CHECK_ is followed by SELECT, IGNORE, STRICT, TARGET or DIALECT",
@@ -331,7 +329,13 @@ impl File {
     }
 }
 
-fn boolean(name: &str, value: &str) -> Result<bool, CommandError> {
+/// Splits a list at commas.
+fn split_list(value: &str) -> Vec<String> {
+    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+fn parse_bool(name: &str, value: &str) -> Result<bool, CommandError> {
     match value {
         "1" | "true" | "yes" => Ok(true),
         "" | "0" | "false" | "no" => Ok(false),

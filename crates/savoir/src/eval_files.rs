@@ -5,7 +5,7 @@ use savoir_skill::{Diagnostic, Folder, Severity};
 
 /// The evaluation files of a skill that have mistakes. They are warnings, because no agent reads
 /// these files.
-pub(crate) fn with_mistakes(folder: &Folder, skill: &str) -> Vec<EvalFile> {
+pub(crate) fn find_invalid_eval_files(folder: &Folder, skill: &str) -> Vec<EvalFile> {
     let as_warnings = |mut file: EvalFile| {
         file.diagnostics.retain(Diagnostic::is_error);
         file.diagnostics.iter_mut().for_each(|found| found.severity = Severity::Warning);

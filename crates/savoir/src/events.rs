@@ -7,7 +7,7 @@ use std::{
 };
 
 use savoir_flow::event::{CitedSource, Done, Event, Thought};
-use savoir_lint::visible_json;
+use savoir_lint::{visible_json, words::one_line};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
@@ -38,7 +38,7 @@ impl EventFormat {
 /// How a run ended, according to its events.
 #[derive(Debug)]
 pub(crate) enum RunEnd {
-    Well,
+    Completed,
     Failed(String),
     /// Interrupted by a signal.
     Stopped,
@@ -47,7 +47,7 @@ pub(crate) enum RunEnd {
 /// Prints events as they come.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    form: EventFormat,
+    format: EventFormat,
     sources: Vec<CitedSource>,
     failed: Option<String>,
     /// The answer so far, if it must be checked before it is printed.
@@ -63,9 +63,9 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(form: EventFormat) -> Self {
+    pub(crate) fn new(format: EventFormat) -> Self {
         Self {
-            form,
+            format,
             sources: Vec::new(),
             failed: None,
             buffered: None,
@@ -116,24 +116,24 @@ impl Printer {
             self.print(event)?;
         }
         self.close()?;
-        Ok(self.failed.take().map_or(RunEnd::Well, RunEnd::Failed))
+        Ok(self.failed.take().map_or(RunEnd::Completed, RunEnd::Failed))
     }
 
     /// Prints the cited sources, with the name of each document if it is known.
     pub(crate) fn print_sources(&self, names: &HashMap<String, String>) {
-        if self.form == EventFormat::Json {
+        if self.format == EventFormat::Json {
             return;
         }
         for (at, source) in self.sources.iter().enumerate() {
             let name = names.get(&source.doc_id).unwrap_or(&source.doc_id);
-            let text = source.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = one_line(&source.text);
             let (place, score) = (source.chunk_index, source.score);
             output::note(&format!("[{}] {name}, part {place} ({score:.4}): {text}", at + 1));
         }
     }
 
     fn print(&mut self, event: Event) -> Result<(), CommandError> {
-        if self.form == EventFormat::Json {
+        if self.format == EventFormat::Json {
             self.print_json(&event)?;
         }
         match event {
@@ -202,7 +202,7 @@ impl Printer {
                 format!("{of}{name}: {code}: {}", member("message").unwrap_or_default())
             }
         };
-        if self.form == EventFormat::Steps {
+        if self.format == EventFormat::Steps {
             self.close()?;
             output::note(line.lines().next().unwrap_or_default());
         }
@@ -210,7 +210,7 @@ impl Printer {
     }
 
     fn step(&mut self, line: &str) -> Result<(), CommandError> {
-        if self.form == EventFormat::Steps {
+        if self.format == EventFormat::Steps {
             self.close()?;
             output::note(line);
         }
@@ -219,7 +219,7 @@ impl Printer {
 
     /// Prints text as it arrives: byte for byte to a pipe, escaped on a terminal.
     fn print_text(&mut self, words: &str) -> Result<(), CommandError> {
-        if self.form == EventFormat::Json {
+        if self.format == EventFormat::Json {
             return Ok(());
         }
         if let Some(buffered) = &mut self.buffered {

@@ -44,8 +44,8 @@ impl ExtraGrantsArgs {
         };
         let (mut read, mut write) = (paths(&self.read)?, paths(&self.write)?);
         for preset in &self.presets {
-            let folders = preset.folders()?;
-            output::note(&format!("--allow {preset} stands for:{}", folders.words()));
+            let folders = preset.permissions()?;
+            output::note(&format!("--allow {preset} expands to:{}", folders.to_options()));
             read.extend(folders.read);
             write.extend(folders.write);
         }

@@ -21,7 +21,7 @@ pub(crate) fn block_on<T>(
 
 /// As [`block_on`], and waits for background tasks up to a time limit: programs that are
 /// terminating, and their cleanup.
-pub(crate) fn block_on_to_the_end<T>(
+pub(crate) fn block_on_with_cleanup<T>(
     future: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
     let runtime = new()?;

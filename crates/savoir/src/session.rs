@@ -6,7 +6,7 @@ use std::{
 };
 
 use savoir_engine::approval::shell_word;
-use savoir_package::registry::{Client, RegistryError, Token, wire::WantedToken};
+use savoir_package::registry::{Client, RegistryError, Token, wire::CreateTokenRequest};
 
 use crate::{ask, error::CommandError, output, remote::Remote};
 
@@ -117,7 +117,7 @@ enum ExtraScope {
 }
 
 impl TokenArgs {
-    pub(crate) fn wanted(&self, name: String) -> WantedToken {
+    pub(crate) fn wanted(&self, name: String) -> CreateTokenRequest {
         let admin = self.scope.contains(&ExtraScope::Admin);
         let owner = self.owner || admin || self.scope.contains(&ExtraScope::Owner);
         let more = owner.then_some("registry:owner");
@@ -130,7 +130,7 @@ impl TokenArgs {
         let everywhere = admin.then(|| "admin".to_owned());
         let scopes = std::iter::once("registry:read".to_owned()).chain(changes).chain(everywhere);
         let days = self.days.unwrap_or(if admin { ADMIN_TOKEN_DAYS } else { TOKEN_DAYS });
-        WantedToken { name, scopes: scopes.collect(), expires_in_days: Some(days) }
+        CreateTokenRequest { name, scopes: scopes.collect(), expires_in_days: Some(days) }
     }
 }
 

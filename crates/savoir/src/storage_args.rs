@@ -52,7 +52,7 @@ impl StorageArgs {
     /// The storage from the command line, with the settings as defaults.
     pub(crate) fn location(&self) -> Result<StorageLocation, CommandError> {
         let config = Config::load(Path::new("."))?;
-        StorageLocation::new(&self.layer().over(config.serve), &Home::from_environment()?)
+        StorageLocation::new(&self.layer().merge_over(config.serve), &Home::from_environment()?)
     }
 }
 
@@ -120,7 +120,7 @@ impl StorageLocation {
         self.data.join("search")
     }
 
-    /// Folder of the repositories of the catalogue, which can be downloaded again.
+    /// Folder of the repositories of the catalog, which can be downloaded again.
     pub(crate) fn catalog(&self) -> PathBuf {
         self.data.join("catalog")
     }

@@ -1,6 +1,6 @@
 //! Describes a stored skill for people: what it may do, who reads it, what it costs.
 
-use savoir_agent::disclosure::hosts::{HOSTS, HostRules, SkillFiles, SkillVisibility};
+use savoir_agent::preamble::hosts::{HOSTS, HostRules, SkillFiles, SkillVisibility};
 use savoir_engine::approval::{PermissionLevel, describe_permission};
 use savoir_flow::prompt;
 use savoir_knowledge::chunk::estimate_tokens;

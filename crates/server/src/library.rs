@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::future::{BoxFuture, join_all};
 use savoir_agent::{
-    disclosure::{Candidate, UnusableSkill},
     library::{CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened},
+    preamble::{Candidate, UnusableSkill},
 };
 use savoir_skill::Skill;
 use savoir_store::{SkillFacts, StoreError, Timestamp, name_of_key};
@@ -140,7 +140,7 @@ impl PersonalLibrary {
         let enough = [Scope::SkillsDraft, Scope::SkillsWrite];
         if enough.iter().all(|scope| self.caller.check_scope(*scope).is_err()) {
             let reason = Scope::SkillsDraft.missing_scope_hint();
-            return Err(refused(format!("{reason}; or give the text to the person")));
+            return Err(refused(format!("{reason}; or give the text to the user")));
         }
         let new = SkillToStore {
             name: draft.name.clone(),

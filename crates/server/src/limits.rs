@@ -58,7 +58,7 @@ pub(crate) const MAX_CACHED_TOKENS: usize = 10_000;
 pub(crate) const MAX_CACHED_SKILLS: usize = 1024;
 
 /// Maximum API tokens of one user.
-pub(crate) const MAX_TOKENS: usize = 100;
+pub(crate) const MAX_API_TOKENS: usize = 100;
 
 /// Maximum runs in the history of one user. Older ones are deleted.
 pub(crate) const MAX_RUNS_OF_USER: i64 = 10_000;

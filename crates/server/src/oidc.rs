@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How long one request to the provider may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of an answer of the provider.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 /// Maximum bytes of a provider's id of a user, by the standard.
@@ -235,7 +235,7 @@ impl<'a> Provider<'a> {
         let issuer = config.issuer.as_str();
         let url = Url::parse(issuer).map_err(|error| provider_error(&error))?;
         let mut builder = Client::builder()
-            .timeout(TIMEOUT)
+            .timeout(REQUEST_TIMEOUT)
             .redirect(Policy::none())
             .user_agent(concat!("savoir/", env!("CARGO_PKG_VERSION")));
         if url.scheme() == "http" {

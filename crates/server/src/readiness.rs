@@ -26,7 +26,7 @@ const SQLITE_PATIENCE: Duration = Duration::from_secs(25);
 
 /// A disk, a database server or a bucket may be slow for this long: a load balancer must not take
 /// all processes away at once because of it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READINESS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The state of one component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +112,11 @@ pub(crate) async fn check(app: &App) -> Health {
 async fn check_all(app: &App, last: &mut LastCheck) -> Health {
     let database_patience = match app.database.kind() {
         DatabaseKind::Sqlite => SQLITE_PATIENCE,
-        DatabaseKind::Postgres => PATIENCE,
+        DatabaseKind::Postgres => READINESS_TIMEOUT,
     };
     let (database, storage) = tokio::join!(
         last.database.check("database", database_patience, app.database.try_write()),
-        last.storage.check("storage", PATIENCE, app.storage.try_write()),
+        last.storage.check("storage", READINESS_TIMEOUT, app.storage.try_write()),
     );
     Health { database, storage }
 }
@@ -168,9 +168,15 @@ mod tests {
     async fn component_that_failed_is_not_ready_until_it_answers() {
         let mut wait = Wait::default();
         let full = StoreError::Full { what: "the disk".to_owned() };
-        assert_eq!(wait.check("disk", PATIENCE, ready(Err(full))).await, ComponentState::Full);
-        assert_eq!(wait.check("disk", PATIENCE, pending()).await, ComponentState::Unreachable);
-        assert_eq!(wait.check("disk", PATIENCE, ready(Ok(()))).await, ComponentState::Ok);
-        assert_eq!(wait.check("disk", PATIENCE, pending()).await, ComponentState::Ok);
+        assert_eq!(
+            wait.check("disk", READINESS_TIMEOUT, ready(Err(full))).await,
+            ComponentState::Full
+        );
+        assert_eq!(
+            wait.check("disk", READINESS_TIMEOUT, pending()).await,
+            ComponentState::Unreachable
+        );
+        assert_eq!(wait.check("disk", READINESS_TIMEOUT, ready(Ok(()))).await, ComponentState::Ok);
+        assert_eq!(wait.check("disk", READINESS_TIMEOUT, pending()).await, ComponentState::Ok);
     }
 }

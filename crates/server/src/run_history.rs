@@ -17,6 +17,7 @@ use std::{
 };
 
 use savoir_flow::event::{Event, ModelCalls};
+use savoir_lint::words::one_line;
 use savoir_store::{Run, RunEnd, RunKind, RunState, StoreError, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -179,7 +180,7 @@ impl RunRecorder {
             id: new.id.unwrap_or_else(|| Uuid::now_v7().to_string()),
             user_id: new.user_id,
             kind: new.kind,
-            name: name.split_whitespace().collect::<Vec<_>>().join(" "),
+            name: one_line(&name),
             target: new.target,
             started_at: Timestamp::now(),
             inputs: shorten_inputs(new.inputs),

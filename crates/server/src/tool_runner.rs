@@ -12,7 +12,7 @@ use std::{fmt, path::Path, sync::Arc};
 use savoir_agent::{
     consent::Nobody,
     library::LibraryError,
-    skill_tools::{Queue, SkillFolders, SkillToolEnvironment, SkillTools},
+    skill_tools::{RunLimiter, SkillLoader, SkillToolEnvironment, SkillTools},
     workspaces::Workspaces,
 };
 use savoir_engine::{
@@ -42,14 +42,14 @@ pub struct ToolRunner {
     run_env: RunEnvironment,
     reader: Arc<dyn ReadFolder>,
     /// Atomic tools do not run in parallel with any other tool on the server.
-    queue: Queue,
+    limiter: RunLimiter,
 }
 
 impl ToolRunner {
     /// A runner with the approvals and records of a home folder. Of `run_env`, only Savoir's
     /// folders and a few variables are used.
     pub fn new(home: Home, run_env: RunEnvironment, reader: Arc<dyn ReadFolder>) -> Self {
-        Self { home, run_env, reader, queue: Queue::with_slots(MAX_CONCURRENT_RUNS) }
+        Self { home, run_env, reader, limiter: RunLimiter::with_slots(MAX_CONCURRENT_RUNS) }
     }
 
     /// The files that tools left for a user.
@@ -70,19 +70,21 @@ impl ToolRunner {
         let run_env = RunEnvironment {
             repository: None,
             variables,
-            kept: self.run_env.kept.clone(),
+            savoir_folders: self.run_env.savoir_folders.clone(),
             ..RunEnvironment::at(self.home.data(), self.home.data())
         };
         let library = PersonalLibrary::new(app.clone(), caller.clone());
         let reader = Arc::clone(&self.reader);
-        let bench = SkillToolEnvironment {
-            skill_folders: Arc::new(OfferedTool { app: app.clone(), library, reader, key }),
+        let skill_tool_environment = SkillToolEnvironment {
+            skill_loader: Arc::new(OfferedTool { app: app.clone(), library, reader, key }),
             asker: Arc::new(Nobody),
             home: self.home.clone(),
             run_env,
             mode: MODES[0].to_owned(),
         };
-        Ok(SkillTools::new(bench).with_queue(self.queue.clone()).with_workspaces(workspaces))
+        Ok(SkillTools::new(skill_tool_environment)
+            .with_limiter(self.limiter.clone())
+            .with_workspaces(workspaces))
     }
 }
 
@@ -136,7 +138,7 @@ impl OfferedTool {
     }
 }
 
-impl SkillFolders for OfferedTool {
+impl SkillLoader for OfferedTool {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         // The skill may have been disabled since its tools were listed. Whether models may call it
         // was checked when it was loaded.

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use memchr::{memchr_iter, memmem};
 
-use crate::disclosure::{Candidate, UnusableSkill};
+use crate::preamble::{Candidate, UnusableSkill};
 
 /// Scores of a word in the name, and in the rest of the description line.
 const NAME_SCORE: usize = 8;

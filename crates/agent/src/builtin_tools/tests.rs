@@ -7,7 +7,7 @@ use savoir_lint::words::nearest;
 use savoir_skill::{Source, read};
 
 use super::*;
-use crate::{disclosure::Candidate, library::Draft};
+use crate::{library::Draft, preamble::Candidate};
 
 /// Skills in memory, with a record of what was used and saved.
 #[derive(Debug, Default)]

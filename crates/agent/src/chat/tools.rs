@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use savoir_flow::{
-    event::{Done, Emitter, Event, Gone},
+    event::{Done, Emitter, Event, ListenerDisconnected},
     services::Services,
 };
 use savoir_knowledge::limits::{DEFAULT_PASSAGES, MAX_QUERY_CHARS};
@@ -18,7 +18,7 @@ use crate::{
     library::Library,
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
-    turn::{Agent, Conversation, Forks, TurnLimits},
+    turn::{Agent, Conversation, ForkMode, TurnLimits},
 };
 
 impl ChatService {
@@ -39,7 +39,12 @@ impl ChatService {
         self.end(turn, &transcript.text(), ended, &out).await;
     }
 
-    async fn run_agent(&self, turn: &ChatTurn, agent: Agent, out: &Emitter) -> Result<Done, Gone> {
+    async fn run_agent(
+        &self,
+        turn: &ChatTurn,
+        agent: Agent,
+        out: &Emitter,
+    ) -> Result<Done, ListenerDisconnected> {
         let messages = self.database.sessions().messages(&turn.session, Some(MAX_MESSAGES)).await;
         let mut messages = match messages {
             Ok(messages) => messages,
@@ -55,7 +60,7 @@ impl ChatService {
             messages.pop();
         }
         let mut conversation = Conversation::new(messages.iter().map(to_model_message).collect());
-        Ok(agent.turn(&mut conversation, &turn.message, out).await?.done())
+        Ok(agent.run_turn_reporting_errors(&mut conversation, &turn.message, out).await?.done())
     }
 
     fn agent(
@@ -82,7 +87,7 @@ impl ChatService {
                 time: self.services.limits.answer + turn.extra_time,
                 ..TurnLimits::default()
             },
-            forks: Forks::SeparateAgent,
+            forks: ForkMode::SeparateAgent,
         }
     }
 }

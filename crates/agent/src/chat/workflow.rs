@@ -1,7 +1,7 @@
 //! Answers chat messages with a workflow, and translates its events into chat events.
 
 use savoir_flow::{
-    event::{Done, Emitter, Event, Gone, Thought},
+    event::{Done, Emitter, Event, ListenerDisconnected, Thought},
     workflow::{self, Journal, WorkflowHost, WorkflowOutcome, WorkflowRun, limits},
 };
 use savoir_store::StoreError;
@@ -55,13 +55,16 @@ impl ChatService {
     }
 }
 
-async fn forward_events(mut events: Receiver<Event>, out: &Emitter) -> Result<(), Gone> {
+async fn forward_events(
+    mut events: Receiver<Event>,
+    out: &Emitter,
+) -> Result<(), ListenerDisconnected> {
     loop {
         let event = tokio::select! {
             biased;
             // Without this, a disconnected client would only be noticed at the next event of the
             // workflow.
-            () = out.gone() => return Err(Gone),
+            () = out.gone() => return Err(ListenerDisconnected),
             event = events.recv() => event,
         };
         let Some(event) = event else { return Ok(()) };

@@ -11,9 +11,9 @@ const MAX_LINES: usize = 60;
 /// wraps a line would let the file's author imitate a separate line.
 const MAX_CHARACTERS: usize = 72;
 /// Unchanged lines that are shown around a change.
-const CONTEXT: usize = 1;
+const CONTEXT_LINES: usize = 1;
 /// Timeout for finding the shortest difference.
-const TIME: Duration = Duration::from_millis(500);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The added and removed lines, safe to print on a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub struct FileDiff {
 impl FileDiff {
     /// Compares two texts.
     pub fn between(before: &str, after: &str) -> Self {
-        let diff = TextDiff::configure().timeout(TIME).diff_lines(before, after);
+        let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
         let mut change = Self::default();
-        for (at, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+        for (at, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {
             if at > 0 {
                 change.push("  ⋮".to_owned());
             }

@@ -25,10 +25,10 @@ use crate::{allowed_tools::CallGuard, consent::HostAction, toolset::ToolAnswer};
 
 /// Maximum and default time limit of a command, in seconds.
 pub(super) const MAX_SECONDS: u64 = 300;
-const SECONDS: u64 = 60;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 60;
 /// Maximum output of a command in bytes; it is stopped when it prints more. The model gets the
 /// beginning and the end.
-const PRINTED: u64 = 8 << 20;
+const MAX_OUTPUT_BYTES: u64 = 8 << 20;
 /// Maximum number of moved files that are listed for the model.
 const MAX_REPORTED: usize = 40;
 
@@ -42,7 +42,7 @@ impl HostTools {
         if command.trim().is_empty() || command.contains('\0') {
             return Err(("missing-argument", "the command is empty, or has a NUL".to_owned()));
         }
-        let seconds = seconds.unwrap_or(SECONDS).clamp(1, MAX_SECONDS);
+        let seconds = seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS).clamp(1, MAX_SECONDS);
         let (shell, policy) = self.shell_and_policy(seconds)?;
         self.ask_consent(HostAction::Run { command: command.to_owned() }, call_guard).await?;
         Ok(answer(&self.execute(command, shell, policy).await?, seconds))
@@ -144,7 +144,7 @@ impl HostTools {
             limits: Limits {
                 wall: Some(wall),
                 counted_memory: CountedMemory::Data,
-                output: PRINTED,
+                output: MAX_OUTPUT_BYTES,
                 ..Limits::default()
             },
             directory: root,

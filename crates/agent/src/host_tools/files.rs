@@ -29,10 +29,7 @@ impl HostTools {
         let inside = self.workspace.inside(path)?;
         let whole = inside.below(self.workspace.root());
         if grant::stored_secrets(&self.run_env).any(|secrets| whole.starts_with(secrets)) {
-            return Err((
-                "protected-path",
-                "the stored secrets of the person are there".to_owned(),
-            ));
+            return Err(("protected-path", "the stored secrets of the user are there".to_owned()));
         }
         Ok(ToolAnswer::text(self.workspace.read(&inside)?))
     }

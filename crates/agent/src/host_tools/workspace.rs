@@ -136,7 +136,10 @@ impl Workspace {
         let file = File::from(file);
         let known = file.metadata().map_err(|error| unreadable(&shown, &error))?;
         if !known.is_file() {
-            return Err(("no-such-file", format!("`{shown}` is no file; list it with list_dir")));
+            return Err((
+                "no-such-file",
+                format!("`{shown}` is not a file; list it with list_dir"),
+            ));
         }
         let mut bytes = Vec::new();
         file.take(MAX_SERVED_FILE_BYTES + 1)
@@ -163,7 +166,10 @@ impl Workspace {
                 Mode::from_raw_mode(known.st_mode & 0o777)
             }
             Ok(_) => {
-                return Err(("no-such-file", format!("`{shown}` is there, and is no plain file")));
+                return Err((
+                    "no-such-file",
+                    format!("`{shown}` is there, and is not a plain file"),
+                ));
             }
             Err(Errno::NOENT) => Mode::from_raw_mode(0o666),
             Err(error) => return Err(failed(&shown, error)),
@@ -223,7 +229,7 @@ fn failed(path: &str, error: Errno) -> ToolFailure {
     match error {
         Errno::NOENT => ("no-such-file", format!("there is no `{path}` in the workspace")),
         Errno::LOOP | Errno::NOTDIR => {
-            let message = format!("`{path}` is a link, or is no folder; links are not followed");
+            let message = format!("`{path}` is a link, or is not a folder; links are not followed");
             ("link-not-followed", message)
         }
         error => unreadable(path, &error.into()),

@@ -19,8 +19,8 @@ use super::{
     SkillFileState, SummaryCache, prepare_skill,
 };
 use crate::{
-    disclosure::{Candidate, UnusableSkill},
-    usage::Usage,
+    preamble::{Candidate, UnusableSkill},
+    usage::SkillUsageFile,
 };
 
 /// The minimum number of skills for which another thread is started.
@@ -28,9 +28,9 @@ const MIN_SKILLS_PER_THREAD: usize = 256;
 
 /// Skills in folders, by name. The folders are read on first use.
 #[derive(Debug)]
-pub struct Folders {
+pub struct FolderLibrary {
     skills: BTreeMap<String, PathBuf>,
-    usage: Option<Usage>,
+    usage: Option<SkillUsageFile>,
     /// The folder for drafts, which no agent reads.
     drafts: PathBuf,
     summary_cache: Option<SummaryCache>,
@@ -46,20 +46,20 @@ struct ScannedSkills {
     unusable: Vec<UnusableSkill>,
 }
 
-impl Folders {
+impl FolderLibrary {
     /// Creates a library from skills with the names of their folders; the first of two skills with
     /// the same name is used.
     pub fn new(
-        places: impl IntoIterator<Item = (String, PathBuf)>,
-        usage: Option<Usage>,
+        skills: impl IntoIterator<Item = (String, PathBuf)>,
+        usage: Option<SkillUsageFile>,
         drafts: PathBuf,
     ) -> Self {
-        let mut skills = BTreeMap::new();
-        for (name, folder) in places {
-            skills.entry(name).or_insert(folder);
+        let mut folders = BTreeMap::new();
+        for (name, folder) in skills {
+            folders.entry(name).or_insert(folder);
         }
         Self {
-            skills,
+            skills: folders,
             usage,
             drafts,
             summary_cache: None,
@@ -81,7 +81,7 @@ impl Folders {
     }
 
     /// The names of the skills with their folders.
-    pub fn places(&self) -> impl Iterator<Item = (&str, &Path)> {
+    pub fn skill_folders(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.skills.iter().map(|(name, folder)| (name.as_str(), folder.as_path()))
     }
 
@@ -128,7 +128,7 @@ impl Folders {
         for (name, candidate) in self.candidates() {
             match candidate {
                 Ok(Some(candidate)) => {
-                    let last_used = used.get(name).map(|used| used.last);
+                    let last_used = used.get(name).map(|used| used.last_used);
                     candidates.push(Candidate { last_used, ..candidate });
                 }
                 Ok(None) => {}
@@ -186,44 +186,44 @@ impl Folders {
             reason: error.to_string(),
         };
         let folder = self.folder_for_models(name)?;
-        let (own, given) = (name.to_owned(), path.to_owned());
+        let owned_path = path.to_owned();
         match folder.files().iter().find(|file| file.path == path) {
             Some(file) if file.link => return Err(files::link_error(&folder, path)),
             Some(_) => {}
-            None => return Err(LibraryError::NoFile { name: own, path: given }),
+            None => return Err(LibraryError::NoFile { name: name.to_owned(), path: owned_path }),
         }
-        let size = fs::metadata(folder.root().join(path)).map_or(0, |known| known.len());
+        let size = fs::metadata(folder.root().join(path)).map_or(0, |metadata| metadata.len());
         if size > MAX_SERVED_FILE_BYTES {
-            return Err(LibraryError::TooLarge { path: given, size });
+            return Err(LibraryError::TooLarge { path: owned_path, size });
         }
         let bytes = folder.read_up_to(path, MAX_SERVED_FILE_BYTES as usize).map_err(broken)?;
         match String::from_utf8(bytes) {
             Ok(text) if !text.contains('\0') => Ok(text),
-            _ => Err(LibraryError::NoText { path: given }),
+            _ => Err(LibraryError::NoText { path: owned_path }),
         }
     }
 
     /// Writes a draft; fails if a draft of the same name exists.
     fn write_draft(&self, draft: &Draft) -> Result<String, LibraryError> {
-        let failed = |error: io::Error| LibraryError::Failed { reason: error.to_string() };
-        let taken = |place: &str| LibraryError::Draft {
-            reason: format!("{place} `{}` is there already; take another name", draft.name),
+        let io_error = |error: io::Error| LibraryError::Failed { reason: error.to_string() };
+        let name_taken = |by: &str| LibraryError::Draft {
+            reason: format!("{by} `{}` already exists; choose another name", draft.name),
         };
         if self.skills.contains_key(&draft.name) {
-            return Err(taken("a skill"));
+            return Err(name_taken("a skill"));
         }
-        fs::create_dir_all(&self.drafts).map_err(failed)?;
+        fs::create_dir_all(&self.drafts).map_err(io_error)?;
         let staged = tempfile::Builder::new().prefix(".draft-").tempdir_in(&self.drafts);
-        let staged = staged.map_err(failed)?;
-        fs::write(staged.path().join("SKILL.md"), &draft.text).map_err(failed)?;
+        let staged = staged.map_err(io_error)?;
+        fs::write(staged.path().join("SKILL.md"), &draft.text).map_err(io_error)?;
         let folder = self.drafts.join(&draft.name);
         match fs::rename(staged.path(), &folder) {
             Ok(()) => {
                 let _ = staged.keep();
                 Ok(folder.display().to_string())
             }
-            Err(_) if folder.exists() => Err(taken("a draft")),
-            Err(error) => Err(failed(error)),
+            Err(_) if folder.exists() => Err(name_taken("a draft")),
+            Err(error) => Err(io_error(error)),
         }
     }
 }
@@ -236,7 +236,7 @@ fn reason(error: LibraryError) -> String {
     }
 }
 
-impl Library for Folders {
+impl Library for FolderLibrary {
     fn skills(&self) -> BoxFuture<'_, Result<Arc<[Candidate]>, LibraryError>> {
         Box::pin(async { Ok(Arc::clone(&self.found_skills().candidates)) })
     }
@@ -276,9 +276,9 @@ impl Library for Folders {
     fn used<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // If the use is not recorded, the skill only appears further down in the list.
-            let noted = self.usage.as_ref().map(|usage| usage.record(name));
-            if let Some(Err(error)) = noted {
-                tracing::warn!(%error, "the use of a skill was not noted");
+            let recorded = self.usage.as_ref().map(|usage| usage.record(name));
+            if let Some(Err(error)) = recorded {
+                tracing::warn!(%error, "the use of a skill could not be recorded");
             }
         })
     }
@@ -292,10 +292,10 @@ impl Library for Folders {
 mod tests {
     use super::*;
 
-    fn library(root: &Path) -> Folders {
+    fn library(root: &Path) -> FolderLibrary {
         let names = ["good", "broken", "quiet"];
-        let places = names.map(|name| (name.to_owned(), root.join(name)));
-        Folders::new(places, None, root.join("drafts"))
+        let folders = names.map(|name| (name.to_owned(), root.join(name)));
+        FolderLibrary::new(folders, None, root.join("drafts"))
     }
 
     fn stage() -> tempfile::TempDir {
@@ -366,8 +366,8 @@ mod tests {
         let dir = stage();
         let library = library(dir.path());
         let draft = |name: &str| Draft { name: name.to_owned(), text: "text".to_owned() };
-        let place = library.save(&draft("new")).await.unwrap();
-        assert_eq!(fs::read_to_string(Path::new(&place).join("SKILL.md")).unwrap(), "text");
+        let folder = library.save(&draft("new")).await.unwrap();
+        assert_eq!(fs::read_to_string(Path::new(&folder).join("SKILL.md")).unwrap(), "text");
         for name in ["new", "good"] {
             assert_eq!(library.save(&draft(name)).await.unwrap_err().code(), "draft-refused");
         }

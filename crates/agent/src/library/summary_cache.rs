@@ -22,7 +22,7 @@ use std::{
 use savoir_engine::{Home, StoreError};
 use savoir_skill::Skill;
 
-use crate::disclosure::Candidate;
+use crate::preamble::Candidate;
 
 const FORMAT_VERSION: u32 = 3;
 /// The resolution of file times is limited: a file that changed more recently than this could

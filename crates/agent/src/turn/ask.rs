@@ -4,7 +4,7 @@ use std::{collections::HashSet, panic::AssertUnwindSafe, time::Instant};
 
 use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use savoir_flow::{
-    event::{Gone, ModelCall},
+    event::{ListenerDisconnected, ModelCall},
     services::{broken, explain},
 };
 use savoir_knowledge::chunk::estimate_tokens;
@@ -30,7 +30,7 @@ impl TurnRun<'_> {
         &self,
         messages: Vec<Message>,
         tools: Vec<ToolDefinition>,
-    ) -> Result<ModelReply, Gone> {
+    ) -> Result<ModelReply, ListenerDisconnected> {
         // Earlier events are sent before the request is built.
         tokio::task::yield_now().await;
         let failed = |error| ModelReply { error: Some(error), ..ModelReply::default() };
@@ -76,11 +76,11 @@ impl TurnRun<'_> {
         mut stream: BoxStream<'static, Result<Chunk, ModelError>>,
         provider: &str,
         partial: &mut PartialReply,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ListenerDisconnected> {
         loop {
             let chunk = tokio::select! {
                 biased;
-                () = self.events.out.gone() => return Err(Gone),
+                () = self.events.out.gone() => return Err(ListenerDisconnected),
                 () = tokio::time::sleep_until(self.meter.deadline()) => {
                     partial.reply.limit = Some(self.meter.is_past_deadline());
                     return Ok(());

@@ -4,14 +4,14 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
-use savoir_flow::event::{Gone, Thought};
-use savoir_lint::words::nearest;
+use savoir_flow::event::{ListenerDisconnected, Thought};
+use savoir_lint::words::{nearest, shorten};
 use savoir_model::ToolCall;
 use savoir_skill::allow_list::NotAllowed;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Conversation, Forks, Limit, ToolOffer, TurnRun, offer::OfferedToolEntry};
+use super::{Conversation, ForkMode, Limit, ToolOffer, TurnRun, offer::OfferedToolEntry};
 use crate::{
     allowed_tools::{AllowListSnapshot, CallGuard},
     builtin_tools::join_notes,
@@ -45,7 +45,7 @@ impl TurnRun<'_> {
         mut snapshots: Vec<AllowListSnapshot>,
         first: usize,
         conversation: &mut Conversation,
-    ) -> Result<Option<Limit>, Gone> {
+    ) -> Result<Option<Limit>, ListenerDisconnected> {
         let mut jobs: Vec<CallJob<'_>> = Vec::with_capacity(calls.len());
         for (place, call) in calls.iter().enumerate() {
             let job = match prepare(place, call, offer, &snapshots) {
@@ -93,10 +93,10 @@ impl TurnRun<'_> {
     async fn or_deadline<T>(
         &self,
         work: impl Future<Output = T>,
-    ) -> Result<Result<T, Limit>, Gone> {
+    ) -> Result<Result<T, Limit>, ListenerDisconnected> {
         tokio::select! {
             biased;
-            () = self.events.out.gone() => Err(Gone),
+            () = self.events.out.gone() => Err(ListenerDisconnected),
             () = tokio::time::sleep_until(self.meter.deadline()) => Ok(Err(self.meter.is_past_deadline())),
             done = work => Ok(Ok(done)),
         }
@@ -104,7 +104,7 @@ impl TurnRun<'_> {
 
     /// The skill that a call wants to load, if it runs as a fork.
     async fn find_forked_skill(&self, given: &Map<String, Value>) -> Option<(Arc<Opened>, String)> {
-        if self.is_fork || self.agent.forks != Forks::SeparateAgent {
+        if self.is_fork || self.agent.forks != ForkMode::SeparateAgent {
             return None;
         }
         let name = given.get("name")?.as_str()?;
@@ -163,7 +163,7 @@ impl TurnRun<'_> {
     }
 
     fn can_be_allowed_by_other_skill(&self, found: &OfferedToolEntry) -> bool {
-        self.ceilings.iter().all(|ceiling| ceiling.offers(&found.spec))
+        self.outer_allow_lists.iter().all(|ceiling| ceiling.offers(&found.spec))
     }
 
     async fn run_tool(
@@ -219,7 +219,11 @@ impl TurnRun<'_> {
     }
 
     /// Emits that a call is refused.
-    async fn refuse(&self, call: &ToolCall, refused: &ToolAnswer) -> Result<String, Gone> {
+    async fn refuse(
+        &self,
+        call: &ToolCall,
+        refused: &ToolAnswer,
+    ) -> Result<String, ListenerDisconnected> {
         let code = refused.failure.as_deref().unwrap_or("refused");
         tracing::info!(tool = call.name, code, "a call is refused");
         let thought = Thought::new("tool", "refused").with("tool", printable_name(&call.name));
@@ -238,7 +242,7 @@ impl TurnRun<'_> {
         let thought =
             thought.with("tool", printable_name(&call.name)).with("call_id", call.id.as_str());
         let thought = match given.map(|given| Value::Object(given.clone()).to_string()) {
-            Some(given) => thought.with("arguments", short(&given)),
+            Some(given) => thought.with("arguments", shorten(&given, MAX_SHOWN_ARGUMENT_CHARS)),
             None => thought,
         };
         let _ = self.events.send_thought(thought).await;
@@ -250,7 +254,7 @@ impl TurnRun<'_> {
             None => Thought::new("tool", "complete"),
             Some(code) => Thought::new("tool", "error")
                 .with("code", code.as_str())
-                .with("message", short(&answer.text)),
+                .with("message", shorten(&answer.text, MAX_SHOWN_ARGUMENT_CHARS)),
         };
         let thought = match answer.access.as_ref().map(serde_json::to_value) {
             Some(Ok(access)) => thought.with("access", access),
@@ -277,7 +281,7 @@ fn prepare<'o>(
     match &call.arguments {
         Value::Object(given) => Ok((found, given.clone())),
         other => {
-            let sent = short(&other.to_string());
+            let sent = shorten(&other.to_string(), MAX_SHOWN_ARGUMENT_CHARS);
             let message = format!("the arguments are no JSON object ({sent}); send one");
             Err(ToolAnswer::failed("malformed-arguments", message).into())
         }
@@ -357,11 +361,6 @@ pub(super) fn cut_text(text: &str, max_bytes: usize) -> String {
 pub(super) fn printable_name(name: &str) -> String {
     let plain = |c: char| if c.is_control() || matches!(c, '`' | '[' | ']') { '?' } else { c };
     name.chars().take(80).map(plain).collect()
-}
-
-fn short(text: &str) -> String {
-    let short: String = text.chars().take(MAX_SHOWN_ARGUMENT_CHARS).collect();
-    if short.len() == text.len() { short } else { format!("{short}…") }
 }
 
 #[cfg(test)]

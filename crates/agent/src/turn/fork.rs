@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{
     Conversation, EventOutput, TurnEnd, TurnRun, builtin_tools,
     calls::{cut_text, printable_name, with_origin},
-    last_text,
+    last_assistant_text,
 };
 use crate::{
     allowed_tools::{AllowListSnapshot, AllowedTools},
@@ -71,7 +71,11 @@ impl TurnRun<'_> {
                 skill_tools.as_ref(),
                 Some(InlineForks::InFork),
             ),
-            ceilings: snapshots.iter().cloned().chain([allowed_tools.snapshot()]).collect(),
+            outer_allow_lists: snapshots
+                .iter()
+                .cloned()
+                .chain([allowed_tools.snapshot()])
+                .collect(),
             is_fork: true,
             allowed_tools,
             skill_tools,
@@ -89,7 +93,7 @@ impl TurnRun<'_> {
         let Ok(ended) = run.run_to_end(&mut conversation).await else {
             return ToolAnswer::failed("stopped", "the caller stopped waiting");
         };
-        let words = last_text(conversation.messages());
+        let words = last_assistant_text(conversation.messages());
         self.result(&skill.name, &ended, words, run.meter.steps())
     }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use savoir_model::ToolDefinition;
 use serde_json::json;
 
-use super::{Forks, TurnRun};
+use super::{ForkMode, TurnRun};
 use crate::{
     allowed_tools::AllowListSnapshot,
     toolset::{Origin, ToolSpec, Toolset},
@@ -29,7 +29,7 @@ impl ToolOffer {
         let mut offer = Self { tools: Vec::new(), by_name: HashMap::new() };
         let builtin_tools: Arc<dyn Toolset> = run.builtin_tools.clone();
         for mut spec in builtin_tools.tools() {
-            if spec.definition.name == "use_skill" && run.agent.forks == Forks::SeparateAgent {
+            if spec.definition.name == "use_skill" && run.agent.forks == ForkMode::SeparateAgent {
                 let task = "The task for the skill, if it runs in a separate agent";
                 let task = json!({"type": "string", "description": task});
                 spec.definition.parameters["properties"]["task"] = task;

@@ -1,4 +1,4 @@
-//! Compares the simulated catalogues with recorded requests of real agents.
+//! Compares the simulated catalogs with recorded requests of real agents.
 //!
 //! `tests/data/catalogues.json` has sets of skills and recordings. A set is a list of skills or the
 //! numbers from which [`generate`] makes one. A recording lists what one agent showed of one set, in
@@ -10,12 +10,12 @@
 
 use std::collections::HashMap;
 
-use savoir_agent::disclosure::hosts::{HostRules, SkillFiles, SkillScope};
+use savoir_agent::preamble::hosts::{HostRules, SkillFiles, SkillScope};
 use serde::Deserialize;
 
 /// The minimum agreement of names and of descriptions with the recording, in thousandths.
 const MIN_AGREEMENT: usize = 980;
-/// The folder of the recorded sessions. The length of paths affects the catalogue of Codex.
+/// The folder of the recorded sessions. The length of paths affects the catalog of Codex.
 const RECORDED_IN: &str = "/tmp/recorded-catalogues";
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ enum Shown {
     Plain(usize, String, usize),
 }
 
-/// What the catalogue shows of one skill: its index, its name, and how much of its description,
+/// What the catalog shows of one skill: its index, its name, and how much of its description,
 /// with the length.
 type Outcome = (usize, String, String, usize);
 

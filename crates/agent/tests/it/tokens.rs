@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use savoir_agent::disclosure::{Candidate, Preamble};
+use savoir_agent::preamble::{Candidate, Preamble};
 use savoir_model::WordPiece;
 use savoir_skill::{Source, read};
 

@@ -13,14 +13,14 @@ use super::printable;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CheckedName {
-    /// The name with a note if it needs one.
-    pub(super) text: String,
+    /// The name, followed by a warning if it could be mistaken for another one.
+    pub(super) label: String,
     /// Whether the name needs a warning.
-    pub(super) is_marked: bool,
+    pub(super) needs_warning: bool,
 }
 
-/// Letters that look like a Latin letter. The list need not be complete: other non-ASCII names get
-/// a warning, too, but without the name that they imitate.
+/// Letters that look like a Latin letter. The list may be incomplete: every other non-ASCII name also
+/// gets a warning, only without the name that it imitates.
 const LOOK_ALIKES: [(char, &str); 24] = [
     ('a', "\u{430}\u{3b1}\u{251}"),
     ('b', "\u{432}\u{184}\u{185}"),
@@ -63,18 +63,18 @@ const SCRIPTS: [(&str, std::ops::RangeInclusive<char>); 10] = [
 ];
 
 /// Checks a host, a URL or a program name, and adds a note if it could be mistaken for another one.
-pub(super) fn look_alike(name: &str) -> CheckedName {
+pub(super) fn add_look_alike_warning(name: &str) -> CheckedName {
     let decoded = decode_labels(name);
     if decoded.is_ascii() {
         // A host with letters that cannot be decoded is not a known host.
-        let is_marked = name.to_ascii_lowercase().split(['.', '/', ':']).any(is_encoded);
-        let note = if is_marked { " (has encoded letters that cannot be read)" } else { "" };
-        return CheckedName { text: format!("{}{note}", printable(name)), is_marked };
+        let needs_warning = name.to_ascii_lowercase().split(['.', '/', ':']).any(is_encoded);
+        let note = if needs_warning { " (has encoded letters that cannot be read)" } else { "" };
+        return CheckedName { label: format!("{}{note}", printable(name)), needs_warning };
     }
     let is_same = decoded == name;
     let read = if is_same { String::new() } else { format!("reads {}, ", printable(&decoded)) };
-    let text = format!("{} ({read}{})", printable(name), warning(&decoded));
-    CheckedName { text, is_marked: true }
+    let label = format!("{} ({read}{})", printable(name), warning(&decoded));
+    CheckedName { label, needs_warning: true }
 }
 
 fn is_encoded(label: &str) -> bool {
@@ -104,13 +104,14 @@ fn decode_labels(name: &str) -> String {
 /// The warning about a name that is not plain ASCII.
 fn warning(name: &str) -> String {
     let latin = latin_equivalent(name);
-    let others: Vec<&str> = scripts(name).into_iter().filter(|script| *script != "Latin").collect();
+    let others: Vec<&str> =
+        scripts_in(name).into_iter().filter(|script| *script != "Latin").collect();
     match (latin.is_ascii(), others.as_slice()) {
-        (true, []) => format!("looks like {} and is another name", printable(&latin)),
+        (true, []) => format!("looks like {}, but is a different name", printable(&latin)),
         (true, others) => {
             format!("looks like {}, but has {} letters", printable(&latin), others.join(" and "))
         }
-        (false, others) if !others.is_empty() && mixes_scripts(name) => {
+        (false, others) if !others.is_empty() && has_label_with_several_scripts(name) => {
             format!("mixes Latin and {} letters", others.join(" and "))
         }
         (false, _) => "not plain ASCII: look closely".to_owned(),
@@ -118,15 +119,15 @@ fn warning(name: &str) -> String {
 }
 
 fn latin_equivalent(name: &str) -> String {
-    let latin = |c: char| {
+    let to_latin = |c: char| {
         let found = LOOK_ALIKES.iter().find(|(_, others)| others.contains(c));
         found.map_or(c, |(letter, _)| *letter)
     };
-    name.to_lowercase().chars().map(latin).collect()
+    name.to_lowercase().chars().map(to_latin).collect()
 }
 
 /// The scripts of the letters, each once.
-fn scripts(name: &str) -> Vec<&'static str> {
+fn scripts_in(name: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     for c in name.to_lowercase().chars() {
         let script = SCRIPTS.iter().find(|(_, letters)| letters.contains(&c));
@@ -136,8 +137,8 @@ fn scripts(name: &str) -> Vec<&'static str> {
 }
 
 /// Whether one label has letters of several scripts; the labels of `пример.com` have one each.
-fn mixes_scripts(name: &str) -> bool {
-    name.split(['.', '/', ':']).any(|label| scripts(label).len() > 1)
+fn has_label_with_several_scripts(name: &str) -> bool {
+    name.split(['.', '/', ':']).any(|label| scripts_in(label).len() > 1)
 }
 
 #[cfg(test)]
@@ -165,7 +166,7 @@ mod tests {
                 "ex\u{430}mple.com",
                 "ex\u{430}mple.com (looks like example.com, but has Cyrillic letters)",
             ),
-            ("g\u{131}t", "g\u{131}t (looks like git and is another name)"),
+            ("g\u{131}t", "g\u{131}t (looks like git, but is a different name)"),
             (
                 "xn--mnchen-3ya.de",
                 "xn--mnchen-3ya.de (reads m\u{fc}nchen.de, not plain ASCII: look closely)",
@@ -173,9 +174,9 @@ mod tests {
             ("m\u{fc}\u{436}.de", "m\u{fc}\u{436}.de (mixes Latin and Cyrillic letters)"),
             ("xn--99999999.com", "xn--99999999.com (has encoded letters that cannot be read)"),
         ] {
-            let name = look_alike(name);
-            assert_eq!(name.text, expected);
-            assert_eq!(name.is_marked, expected.contains('('), "{expected}");
+            let name = add_look_alike_warning(name);
+            assert_eq!(name.label, expected);
+            assert_eq!(name.needs_warning, expected.contains('('), "{expected}");
         }
     }
 }

@@ -5,7 +5,7 @@ use savoir_skill::permission::{Domain, Level, Permission};
 use super::{
     GrantKind,
     interpreter::is_interpreter,
-    look_alike::{CheckedName, look_alike},
+    look_alike::{CheckedName, add_look_alike_warning},
     printable,
 };
 use crate::grant::is_secret;
@@ -126,7 +126,8 @@ pub(super) fn added(added: GrantKind, entry: &str, stored: &[String]) -> Vec<Phr
     match added {
         GrantKind::Host => vec![hosts("may send any request to", Some(entry), Weight::Sends)],
         GrantKind::PrivateHost => {
-            let object = format!("{}, inside your own network", look_alike(entry).text);
+            let object =
+                format!("{}, inside your own network", add_look_alike_warning(entry).label);
             vec![with_weight(Weight::Sends, "may send any request to", object)]
         }
         _ => permission(&added.permission(entry), stored),
@@ -135,11 +136,11 @@ pub(super) fn added(added: GrantKind, entry: &str, stored: &[String]) -> Vec<Phr
 
 /// Describes a program, with a warning if the program can start any other one.
 pub(super) fn program(name: &str) -> Phrase {
-    let CheckedName { text, is_marked } = look_alike(name);
+    let CheckedName { label: text, needs_warning } = add_look_alike_warning(name);
     let phrase = if is_interpreter(name) {
         let object = format!("{text}, which can run any other code");
         with_weight(Weight::Everything, "may run", object)
-    } else if is_marked {
+    } else if needs_warning {
         with_weight(Weight::LookAlike, "may run", text)
     } else {
         plain("may run", text)
@@ -233,8 +234,9 @@ fn hosts(verb: &str, scope: Option<&str>, weight: Weight) -> Phrase {
     let Some(scope) = scope else {
         return with_weight(weight.min(Weight::Everything), verb, "any host on the internet");
     };
-    let CheckedName { text, is_marked } = look_alike(scope.strip_prefix("*.").unwrap_or(scope));
-    let weight = if is_marked { weight.min(Weight::LookAlike) } else { weight };
+    let CheckedName { label: text, needs_warning } =
+        add_look_alike_warning(scope.strip_prefix("*.").unwrap_or(scope));
+    let weight = if needs_warning { weight.min(Weight::LookAlike) } else { weight };
     let phrase = match scope.strip_prefix("*.") {
         // A single label such as `com` covers all hosts of a top-level domain.
         Some(domain) if !domain.contains('.') => {

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use savoir_lint::visible;
+use savoir_lint::{visible, words::one_line};
 use serde::Serialize;
 
 use super::{
@@ -432,7 +432,7 @@ pub fn shell_word(word: &str) -> String {
 /// Control characters other than line ends and tabs are escaped.
 fn join_lines(text: &str) -> String {
     let joined = text.replace("\r\n", " ").replace(['\n', '\t'], " ");
-    let line = visible(&joined).split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(&visible(&joined));
     let count = line.chars().count();
     if count <= MAX_DESCRIPTION_CHARS {
         return line;

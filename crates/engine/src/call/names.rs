@@ -96,17 +96,22 @@ impl ToolNames {
     /// Finds the tool that a caller means: by the name that is shown, by `skill/tool`, by the name
     /// for APIs, or by the short name while only one skill has it.
     pub fn find(&self, name: &str) -> Result<&ToolName, CallError> {
-        let exact =
-            self.names.iter().find(|known| known.shown == name || known.qualified() == name);
-        if let Some(known) = exact.or_else(|| self.names.iter().find(|known| known.api == name)) {
-            return Ok(known);
+        let exact = self
+            .names
+            .iter()
+            .find(|available| available.shown == name || available.qualified() == name);
+        if let Some(available) =
+            exact.or_else(|| self.names.iter().find(|available| available.api == name))
+        {
+            return Ok(available);
         }
         let sharing: Vec<&ToolName> = self.names.iter().filter(|n| n.tool == name).collect();
         match sharing.as_slice() {
             [] => {
-                let known: Vec<String> = self.names.iter().map(|n| n.shown.clone()).collect();
-                let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-                Err(CallError::UnknownTool { name: name.to_owned(), known, near })
+                let available: Vec<String> = self.names.iter().map(|n| n.shown.clone()).collect();
+                let similar =
+                    nearest(name, available.iter().map(String::as_str)).map(str::to_owned);
+                Err(CallError::UnknownTool { name: name.to_owned(), available, similar })
             }
             [one] => Ok(one),
             several => Err(CallError::AmbiguousTool {

@@ -47,14 +47,14 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn texts_are_read_by_the_declared_types() {
     let given = pairs(&[("query", "7"), ("limit", "3"), ("paths", "a, b"), ("hidden", "true")]);
-    let read = parse_params(&command(), &given).unwrap();
+    let read = parse_arguments(&command(), &given).unwrap();
     // Nothing is declared for `hidden`, but the command uses it as a flag.
     assert_eq!(
         Value::from(read),
         json!({"query": "7", "limit": 3, "paths": ["a", "b"], "hidden": true})
     );
     let given = pairs(&[("query", "x"), ("options", "{\"a\": 1}"), ("rows", "[[1], [2]]")]);
-    let read = parse_params(&python(), &given).unwrap();
+    let read = parse_arguments(&python(), &given).unwrap();
     assert_eq!(
         Value::from(read),
         json!({"query": "x", "options": {"a": 1}, "rows": [[1], [2]], "limit": 5})
@@ -64,34 +64,35 @@ fn texts_are_read_by_the_declared_types() {
 #[test]
 fn a_repeated_name_is_a_list_or_a_mistake() {
     let read =
-        parse_params(&command(), &pairs(&[("query", "x"), ("paths", "a,b"), ("paths", "c")]));
+        parse_arguments(&command(), &pairs(&[("query", "x"), ("paths", "a,b"), ("paths", "c")]));
     assert_eq!(read.unwrap()["paths"], json!(["a,b", "c"]));
-    let error = parse_params(&command(), &pairs(&[("query", "x"), ("query", "y")])).unwrap_err();
+    let error = parse_arguments(&command(), &pairs(&[("query", "x"), ("query", "y")])).unwrap_err();
     assert_eq!(error.code(), "invalid-parameter");
     assert_eq!(error.to_string(), "Parameter 'query' takes one value, not 2");
 }
 
 #[test]
 fn all_problems_are_reported_together() {
-    let error = parse_params(&command(), &pairs(&[("limit", "many"), ("qeury", "x")])).unwrap_err();
+    let error =
+        parse_arguments(&command(), &pairs(&[("limit", "many"), ("qeury", "x")])).unwrap_err();
     assert_eq!(
         error.to_string(),
         "Invalid value for parameter 'limit': expected integer; \
          Missing required parameter 'query' for tool 'find'; \
          Tool 'find' has no parameter 'qeury', did you mean 'query'?"
     );
-    let codes: Vec<_> = error.problems().iter().map(Problem::code).collect();
+    let codes: Vec<_> = error.problems().iter().map(ArgumentError::code).collect();
     assert_eq!(codes, ["invalid-parameter", "missing-parameter", "unknown-parameter"]);
-    assert_eq!(error.hint(), "it takes query, limit, paths, hidden");
+    assert_eq!(error.hint(), "its parameters: query, limit, paths, hidden");
 }
 
 #[test]
 fn json_is_checked_by_name_and_type() {
     let tool = command();
-    let error = check(&tool, &map(&json!({"query": null}))).unwrap_err();
+    let error = check_arguments(&tool, &map(&json!({"query": null}))).unwrap_err();
     assert_eq!(error.to_string(), "Missing required parameter 'query' for tool 'find'");
     assert_eq!(error.code(), "missing-parameter");
-    assert_eq!(error.hint(), "it takes query, limit, paths, hidden");
+    assert_eq!(error.hint(), "its parameters: query, limit, paths, hidden");
     for (arguments, code) in [
         (json!({"query": 5}), "invalid-parameter"),
         (json!({"query": "x", "limit": "3"}), "invalid-parameter"),
@@ -99,29 +100,33 @@ fn json_is_checked_by_name_and_type() {
         (json!({"query": "x", "paths": [["a"]]}), "invalid-parameter"),
         (json!({"query": "x", "other": 1}), "unknown-parameter"),
     ] {
-        assert_eq!(check(&tool, &map(&arguments)).unwrap_err().code(), code, "{arguments}");
+        assert_eq!(
+            check_arguments(&tool, &map(&arguments)).unwrap_err().code(),
+            code,
+            "{arguments}"
+        );
     }
 }
 
 #[test]
 fn defaults_are_for_functions_only() {
     let given = map(&json!({"query": "x", "limit": null, "paths": null}));
-    assert_eq!(Value::from(check(&command(), &given).unwrap()), json!({"query": "x"}));
+    assert_eq!(Value::from(check_arguments(&command(), &given).unwrap()), json!({"query": "x"}));
     let given = map(&json!({"query": "x", "limit": null, "rows": [{"a": 1}]}));
-    let checked = check(&python(), &given).unwrap();
+    let checked = check_arguments(&python(), &given).unwrap();
     assert_eq!(Value::from(checked), json!({"query": "x", "rows": [{"a": 1}], "limit": 5}));
 }
 
 #[test]
 fn tools_are_found_by_both_names() {
     let skill = skill(COMMANDS, Dialect::GIBBERISH);
-    assert_eq!(tool(&skill, "find").unwrap().name, "find");
-    assert_eq!(tool(&skill, "files/find").unwrap().name, "find");
-    let error = tool(&skill, "fidn").unwrap_err();
+    assert_eq!(find_tool(&skill, "find").unwrap().name, "find");
+    assert_eq!(find_tool(&skill, "files/find").unwrap().name, "find");
+    let error = find_tool(&skill, "fidn").unwrap_err();
     assert_eq!(error.code(), "unknown-tool");
     assert_eq!(error.to_string(), "Unknown tool 'fidn', did you mean 'find'?");
     assert_eq!(error.hint(), "its tools: find");
-    assert_eq!(tool(&skill, "other/find").unwrap_err().code(), "unknown-tool");
+    assert_eq!(find_tool(&skill, "other/find").unwrap_err().code(), "unknown-tool");
 }
 
 fn names(pairs: &[(&str, &str)]) -> ToolNames {
@@ -140,7 +145,7 @@ fn shared_names_are_qualified() {
     let error = names.find("find").unwrap_err();
     assert_eq!(error.code(), "ambiguous-tool");
     assert_eq!(error.to_string(), "Tool 'find' is in several skills: a, b");
-    assert_eq!(error.hint(), "say which: a/find, b/find");
+    assert_eq!(error.hint(), "use the full name: a/find, b/find");
     let error = names.find("lsit").unwrap_err();
     assert_eq!(error.to_string(), "Unknown tool 'lsit', did you mean 'list'?");
     assert_eq!(names.of("b", "list").unwrap().qualified(), "b/list");

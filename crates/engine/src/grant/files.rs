@@ -97,7 +97,7 @@ pub(super) fn add_file_grants(
         .collect();
     let opened = opened_paths(grants);
     paths.extend(protect(grants.run_env, grants.folder, &writable, &opened)?);
-    let protected = protect_obeyed_files(grants.run_env, &writable, &opened, paths);
+    let protected = protect_names_in_writable_folders(grants.run_env, &writable, &opened, paths);
     paths.extend(protected);
     let is_shown = |folder: &PathBuf| paths.iter().any(|grant| folder.starts_with(&grant.path));
     let secrets: Vec<PathBuf> = stored_secrets(grants.run_env).filter(is_shown).collect();
@@ -120,7 +120,7 @@ fn add_shared_repository(run_env: &RunEnvironment, paths: &mut Vec<PathGrant>) {
 /// Folders in which Savoir stores secrets. No skill sees them, even if a folder around them is
 /// granted.
 fn agent_secret_folders(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf> {
-    run_env.kept.iter().map(|kept| kept.join(secrets::FOLDER))
+    run_env.savoir_folders.iter().map(|folder| folder.join(secrets::FOLDER))
 }
 
 /// The folders with stored secrets that exist.
@@ -128,14 +128,15 @@ pub fn stored_secrets(run_env: &RunEnvironment) -> impl Iterator<Item = PathBuf>
     agent_secret_folders(run_env).filter(|folder| folder.is_dir())
 }
 
-/// Protects the files that programs obey below writable folders, unless they are granted by name.
-pub(crate) fn protect_obeyed_files(
+/// Protects the names in [`protected_paths`] below writable folders, unless they are granted by
+/// name.
+pub(crate) fn protect_names_in_writable_folders(
     run_env: &RunEnvironment,
     writable: &[PathBuf],
     opened: &[PathBuf],
     paths: &[PathGrant],
 ) -> Vec<PathGrant> {
-    let protected = protected_writable_paths(run_env).into_iter().filter(|path| {
+    let protected = protected_paths_in_project(run_env).into_iter().filter(|path| {
         let is_named = opened.contains(path) || paths.iter().any(|grant| grant.path == *path);
         !is_named && writable.iter().any(|root| path.starts_with(root))
     });
@@ -165,8 +166,8 @@ pub(super) fn paths_opened_for_writing(grants: &Grants<'_>) -> Vec<PathBuf> {
     declared.chain(opened_paths(grants)).collect()
 }
 
-/// The paths that programs obey in the user's working directory and in its repository.
-fn protected_writable_paths(run_env: &RunEnvironment) -> Vec<PathBuf> {
+/// The protected names in the working directory and in its repository, such as hooks and settings.
+fn protected_paths_in_project(run_env: &RunEnvironment) -> Vec<PathBuf> {
     let roots = [Some(&run_env.directory), run_env.repository.as_ref()];
     let mut paths = Vec::new();
     for root in roots.into_iter().flatten() {
@@ -287,7 +288,7 @@ fn refuse_whole_home(
     path: &Path,
 ) -> Result<(), Refusal> {
     let is_home = path.parent().is_some() && grants.run_env.home.starts_with(path);
-    if grants.run_env.is_own || !is_home {
+    if grants.run_env.has_private_directory || !is_home {
         return Ok(());
     }
     refuse_unsigned(grants, permission)
@@ -419,7 +420,7 @@ pub(super) fn refuse_protected_paths(
 /// The protected path that equals a path or contains it.
 fn protected_parent(path: &Path, run_env: &RunEnvironment, opened: &[PathBuf]) -> Option<PathBuf> {
     // A run may write in its own folder, even if that is inside a protected path.
-    let is_own = run_env.is_own && path.starts_with(&run_env.directory);
+    let is_own = run_env.has_private_directory && path.starts_with(&run_env.directory);
     let is_around = |protected: &Path| is_own && run_env.directory.starts_with(protected);
     protected_paths(run_env, opened)
         .into_iter()
@@ -469,7 +470,7 @@ pub(super) fn protected_paths(run_env: &RunEnvironment, opened: &[PathBuf]) -> V
         }
     }
     paths.extend(PROTECTED_IN_HOME.iter().map(|name| run_env.home.join(name)));
-    paths.extend(run_env.kept.iter().cloned());
+    paths.extend(run_env.savoir_folders.iter().cloned());
     paths
 }
 

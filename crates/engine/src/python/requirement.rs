@@ -35,12 +35,12 @@ impl fmt::Display for Requirement {
 
 /// Whether a requirement may name the source of its package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Places {
+pub enum DirectReferences {
     /// Only the index.
     #[default]
-    Refused,
+    Forbid,
     /// `name @ https://…` and `name @ git+https://…`, too, because the caller has checked them.
-    Allowed,
+    Allow,
 }
 
 /// Why a list of requirements is refused.
@@ -56,23 +56,23 @@ pub enum RequirementError {
 /// Reads the requirements of a skill; the result is sorted and has each of them once.
 ///
 /// ```
-/// use savoir_engine::python::requirement::{Places, requirements};
+/// use savoir_engine::python::requirement::{DirectReferences, requirements};
 ///
-/// let good = requirements(&["requests >=2.31,<3", "rich[jupyter]==13.*"], Places::Refused)?;
+/// let good = requirements(&["requests >=2.31,<3", "rich[jupyter]==13.*"], DirectReferences::Forbid)?;
 /// assert_eq!(good[0].as_str(), "requests >=2.31,<3");
-/// assert!(requirements(&["--index-url=https://evil.example"], Places::Refused).is_err());
+/// assert!(requirements(&["--index-url=https://evil.example"], DirectReferences::Forbid).is_err());
 /// # Ok::<(), savoir_engine::python::requirement::RequirementError>(())
 /// ```
 pub fn requirements<T: AsRef<str>>(
     texts: &[T],
-    places: Places,
+    references: DirectReferences,
 ) -> Result<Vec<Requirement>, RequirementError> {
     if texts.len() > MAX_REQUIREMENTS {
         return Err(RequirementError::TooMany(texts.len()));
     }
     let read = |text: &T| {
         let text = text.as_ref();
-        read(text.trim_matches([' ', '\t']), places)
+        read(text.trim_matches([' ', '\t']), references)
             .map_err(|why| RequirementError::Refused { text: text.chars().take(80).collect(), why })
     };
     let mut all = texts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -95,10 +95,10 @@ pub(crate) fn pin(name: &str, version: &str) -> Result<Requirement, RequirementE
     if !is_version(version) {
         return Err(refuse("its version is not one of PEP 440"));
     }
-    read(&format!("{name}=={version}"), Places::Refused).map_err(refuse)
+    read(&format!("{name}=={version}"), DirectReferences::Forbid).map_err(refuse)
 }
 
-fn read(text: &str, places: Places) -> Result<Requirement, &'static str> {
+fn read(text: &str, references: DirectReferences) -> Result<Requirement, &'static str> {
     if text.is_empty() {
         return Err("it is empty");
     }
@@ -117,7 +117,7 @@ fn read(text: &str, places: Places) -> Result<Requirement, &'static str> {
         if !named.is_empty() {
             return Err("text follows its name");
         }
-        if places == Places::Refused {
+        if references == DirectReferences::Forbid {
             return Err("it names an address instead of the index");
         }
         return address(place.trim_start()).map(|()| Requirement(text.to_owned()));
@@ -220,10 +220,10 @@ mod tests {
             "pywin32; sys_platform == \"win32\" and (python_version >= '3.9')",
             " six ",
         ] {
-            let read = requirements(&[text], Places::Refused);
+            let read = requirements(&[text], DirectReferences::Forbid);
             assert!(read.is_ok(), "{text:?}: {read:?}");
         }
-        let twice = requirements(&["b", "a", "b"], Places::Refused).unwrap();
+        let twice = requirements(&["b", "a", "b"], DirectReferences::Forbid).unwrap();
         assert_eq!(twice.iter().map(Requirement::as_str).collect::<Vec<_>>(), ["a", "b"]);
     }
 
@@ -288,11 +288,14 @@ mod tests {
             "six-",
             &long,
         ] {
-            let read = requirements(&[text], Places::Refused);
+            let read = requirements(&[text], DirectReferences::Forbid);
             assert!(read.is_err(), "{text:?}: {read:?}");
         }
         let many = vec!["six"; MAX_REQUIREMENTS + 1];
-        assert_eq!(requirements(&many, Places::Refused), Err(RequirementError::TooMany(257)));
+        assert_eq!(
+            requirements(&many, DirectReferences::Forbid),
+            Err(RequirementError::TooMany(257))
+        );
     }
 
     #[test]
@@ -343,7 +346,7 @@ mod tests {
             ("./six", false),
             ("-e six", false),
         ] {
-            assert_eq!(requirements(&[text], Places::Allowed).is_ok(), good, "{text:?}");
+            assert_eq!(requirements(&[text], DirectReferences::Allow).is_ok(), good, "{text:?}");
         }
     }
 }

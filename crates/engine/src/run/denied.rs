@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     approval::shell_word,
-    contract::is_system_path,
     envelope::Envelope,
     grant::{self, ProtectedPaths},
+    smallest_permissions::is_system_path,
 };
 
 /// Maximum number of denials of each kind in the answer; the record has them all.

@@ -34,7 +34,7 @@ use crate::{
     },
     python::{
         environment::{self, Builds, Environment, EnvironmentError, EnvironmentSpec, Installer},
-        requirement::{Places, Requirement, requirements},
+        requirement::{DirectReferences, Requirement, requirements},
         version::{self, PythonError},
     },
     structured::fences,
@@ -329,7 +329,7 @@ fn python_needs(
     if all.is_empty() && range.is_none() {
         return Ok(None);
     }
-    let requirements = requirements(&all, Places::Refused).map_err(|error| {
+    let requirements = requirements(&all, DirectReferences::Forbid).map_err(|error| {
         RunError::refused("requirement-refused", format!("{}: {error}", name()))
             .with_hint(INDEX_ONLY_HINT)
     })?;
@@ -364,7 +364,7 @@ fn read_requirements(
     let lines = requirements_file::lines(&text);
     for (number, line) in &lines {
         // Lines are checked one by one, so that the error can name the line.
-        requirements(&[line], Places::Refused).map_err(|error| {
+        requirements(&[line], DirectReferences::Forbid).map_err(|error| {
             let place = format!("{}:{number}", path_in_skill(loaded_skill, &path));
             RunError::refused("requirement-refused", format!("{place}: {error}"))
                 .with_hint(INDEX_ONLY_HINT)

@@ -29,13 +29,13 @@ use crate::{
         environment,
         host::{self, Serves},
         protocol::{CallError, Session},
-        requirement::{Places, requirements},
+        requirement::{DirectReferences, requirements},
         version,
     },
 };
 
 /// The time that a module may take to load; imports of large packages are slow.
-const LOADING: Duration = Duration::from_mins(1);
+const MODULE_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running Python process that has loaded the functions of one skill.
 #[derive(Debug)]
@@ -116,7 +116,8 @@ impl PythonTools {
             return Err(failed(&"the pipes are gone"));
         };
         let printed = thread::spawn(move || capture(stderr, &guard, limit));
-        let limited = limited(&killer, LOADING, || Session::start(BufReader::new(stdout), stdin));
+        let limited =
+            limited(&killer, MODULE_LOAD_TIMEOUT, || Session::start(BufReader::new(stdout), stdin));
         match limited {
             Ok(session) => Ok(Self { process, killer, session, printed, limit }),
             Err(error) => {
@@ -249,7 +250,7 @@ fn environment(
     if wanted.is_empty() {
         return Ok(None);
     }
-    let requirements = requirements(wanted, Places::Refused)
+    let requirements = requirements(wanted, DirectReferences::Forbid)
         .map_err(|error| RunError::refused("requirement-refused", &error))?;
     packages::python_environment(cancel, cache, base, &requirements, progress).map(Some)
 }

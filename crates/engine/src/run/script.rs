@@ -53,7 +53,7 @@ const TAKE_SCRIPTS: [(&str, &[&str]); 15] = [
 ];
 
 /// Bytes of a script that are read to find its first line.
-const HEAD: u64 = 512;
+const MAX_SHEBANG_BYTES: u64 = 512;
 
 /// A program, with the arguments that must come before those of the caller.
 pub(crate) struct Start {
@@ -252,7 +252,7 @@ fn is_text_without_interpreter(path: &Path) -> bool {
 /// The first line of a text.
 fn first_line(path: &Path) -> Option<String> {
     let mut head = Vec::new();
-    File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    File::open(path).ok()?.take(MAX_SHEBANG_BYTES).read_to_end(&mut head).ok()?;
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8(line.strip_suffix(b"\r").unwrap_or(line).to_vec()).ok()
 }

@@ -20,8 +20,8 @@ use savoir_sandbox::TerminalSize;
 /// The byte that Ctrl-C sends.
 const CTRL_C: u8 = 3;
 /// A program that still runs after so many presses of Ctrl-C, within this time, is stopped.
-const PRESSES: usize = 3;
-const PRESSED_WITHIN: Duration = Duration::from_secs(10);
+const MAX_INTERRUPTS: usize = 3;
+const INTERRUPT_WINDOW: Duration = Duration::from_secs(10);
 
 /// Raw mode of the user's terminal; dropping the value restores the previous mode.
 pub(super) struct RawMode {
@@ -83,8 +83,8 @@ impl ProgramTerminal {
             let _ = tcsetwinsize(&self.terminal, size);
         }
         self.presses.extend(keys.iter().filter(|key| **key == CTRL_C).map(|_| Instant::now()));
-        self.presses.retain(|pressed| pressed.elapsed() < PRESSED_WITHIN);
-        if self.presses.len() >= PRESSES {
+        self.presses.retain(|pressed| pressed.elapsed() < INTERRUPT_WINDOW);
+        if self.presses.len() >= MAX_INTERRUPTS {
             self.presses.clear();
             // Sends the signal that Ctrl-C would have sent to this process.
             let _ = kill_process(getpid(), Signal::INT);

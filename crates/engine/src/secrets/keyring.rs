@@ -14,9 +14,9 @@ use secret_service::{
 use super::KeyringError;
 
 /// Timeout for any answer of the keyring.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for the user to unlock the keyring.
-const UNLOCK: Duration = Duration::from_mins(1);
+const UNLOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl From<secret_service::Error> for KeyringError {
     fn from(error: secret_service::Error) -> Self {
@@ -86,14 +86,14 @@ pub(super) fn remove(name: &str, skill: Option<&Path>) -> Result<(), KeyringErro
 fn in_keyring<T: Send + 'static>(
     work: impl FnOnce(&Collection<'_>) -> Result<T, KeyringError> + Send + 'static,
 ) -> Result<T, KeyringError> {
-    let service = within(ANSWER, || {
+    let service = within(ANSWER_TIMEOUT, || {
         let service =
             SecretService::connect(EncryptionType::Dh).map_err(|_| KeyringError::Absent)?;
         // A service may have no collection. Creating one would ask the user for a new password.
         service.get_default_collection()?;
         Ok(service)
     })?;
-    within(UNLOCK, move || {
+    within(UNLOCK_TIMEOUT, move || {
         let collection = service.get_default_collection()?;
         collection.ensure_unlocked().or_else(|_| collection.unlock())?;
         collection.ensure_unlocked()?;

@@ -2,6 +2,7 @@
 
 use std::{fmt, fs, io::Read as _, path::PathBuf};
 
+use savoir_lint::words::shorten;
 use savoir_skill::skill::Output;
 use serde_json::Value;
 use thiserror::Error;
@@ -48,7 +49,7 @@ impl fmt::Display for Violation {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OutputError {
     /// The type is not a type of skillrt.
-    #[error("`{0}` is no type of output, there are text, json and file")]
+    #[error("`{0}` is not a type of output, there are text, json and file")]
     UnknownType(String),
     /// The answer is not JSON.
     #[error("the answer is not JSON: {0}")]
@@ -154,14 +155,6 @@ pub fn json_text(answer: &str) -> &str {
     strip_fence(answer).trim()
 }
 
-/// Shortens the message of a violation, which may quote the whole answer.
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 /// Validates a value against a JSON Schema: draft 2020-12 unless `$schema` names another one.
 ///
 /// On a thread of its own, because both steps recurse as deep as the schema.
@@ -175,7 +168,9 @@ fn validate_schema(schema: &Value, value: &Value) -> Result<(), OutputError> {
 }
 
 fn validate_bounded(schema: &Value, value: &Value) -> Result<(), OutputError> {
-    let bad = |error: &dyn fmt::Display| OutputError::BadSchema(shorten(&error.to_string()));
+    let bad = |error: &dyn fmt::Display| {
+        OutputError::BadSchema(shorten(&error.to_string(), MAX_MESSAGE_CHARS))
+    };
     let mut compiler = boon::Compiler::new();
     compiler.use_loader(Box::new(NoLoader));
     compiler.add_resource(SCHEMA_URL, schema.clone()).map_err(|error| bad(&error))?;
@@ -208,8 +203,9 @@ fn collect_violations(error: &boon::ValidationError<'_, '_>, violations: &mut Ve
     }
     if error.causes.is_empty() {
         violations.push(Violation {
-            pointer: shorten(&error.instance_location.to_string()),
-            message: shorten(&error.kind.to_string()),
+            pointer: shorten(&error.instance_location.to_string(), MAX_MESSAGE_CHARS),
+            // The message of a violation may quote the whole answer.
+            message: shorten(&error.kind.to_string(), MAX_MESSAGE_CHARS),
         });
     }
     for cause in &error.causes {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 /// Maximum number of evaluations: a base for schemas with many alternatives, and a share for each
 /// value, for long answers.
-const BASE: u64 = 1_000_000;
-const PER_VALUE: u64 = 20;
+const BASE_EVALUATIONS: u64 = 1_000_000;
+const EVALUATIONS_PER_VALUE: u64 = 20;
 /// Maximum number of schemas inside each other, including references. The validator recurses.
 const MAX_DEPTH: usize = 400;
 
@@ -33,7 +33,7 @@ pub(super) const TOO_MUCH: &str =
 
 /// Checks that validation takes a bounded number of steps.
 pub(super) fn check(schema: &Value, value: &Value) -> Result<(), String> {
-    let limit = BASE.saturating_add(PER_VALUE.saturating_mul(count(value)));
+    let limit = BASE_EVALUATIONS.saturating_add(EVALUATIONS_PER_VALUE.saturating_mul(count(value)));
     let mut anchors = Anchors::default();
     anchors.collect(schema, true);
     let mut steps = Steps { root: schema, anchors, limit, known: HashMap::new() };

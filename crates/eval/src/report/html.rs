@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use savoir_lint::harmless;
+use savoir_lint::{harmless, words::shorten};
 
 use super::{dollars, markdown::passed_of, points, share};
 use crate::{
@@ -115,7 +115,7 @@ fn chart(results: &Results) -> String {
     );
     let mut y = 14;
     for case in &results.cases {
-        let _ = write!(svg, "<text x=\"0\" y=\"{y}\">{}</text>", escape(&short(&case.id, 60)));
+        let _ = write!(svg, "<text x=\"0\" y=\"{y}\">{}</text>", escape(&shorten(&case.id, 60)));
         y += 6;
         for arm in &arms {
             let trials = case.arms.get(arm).map_or(&[][..], Vec::as_slice);
@@ -213,7 +213,7 @@ fn triggers(results: &Results) -> String {
     });
     "<h2>When is it used?</h2>\n".to_owned()
         + &trigger_chart(&results.triggers)
-        + &table(&["Skills in the catalogue", "shown", "precision", "recall", "queries"], rows)
+        + &table(&["Skills in the catalog", "shown", "precision", "recall", "queries"], rows)
 }
 
 /// Precision and recall as bars with their intervals.
@@ -341,14 +341,7 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 fn message(text: &str) -> String {
-    escape(&short(text, MAX_MESSAGE_CHARS))
-}
-
-fn short(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    escape(&shorten(text, MAX_MESSAGE_CHARS))
 }
 
 /// Escapes text for the content and the attributes of HTML.

@@ -49,7 +49,9 @@ pub fn render(results: &Results) -> String {
         );
     }
     if !results.triggers.is_empty() {
-        text.push_str("\n| Skills in the catalogue | shown | precision | recall |\n| --- | --- | --- | --- |\n");
+        text.push_str(
+            "\n| Skills in the catalog | shown | precision | recall |\n| --- | --- | --- | --- |\n",
+        );
         for one in &results.triggers {
             let (precision, recall) = (share(one.precision), share(one.recall));
             let shown = one.shown.as_str();

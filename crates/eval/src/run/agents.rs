@@ -18,7 +18,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_agent::disclosure::hosts::HostRules;
+use savoir_agent::preamble::hosts::HostRules;
 use savoir_engine::cancel::Cancel;
 use savoir_sandbox::{
     Access, CountedMemory, ExtraPrograms, Host as HostName, HostGrant, HostPattern, Limits,

@@ -3,7 +3,7 @@
 use std::{fmt, path::Path, time::Duration};
 
 use futures::future::BoxFuture;
-use savoir_agent::disclosure::hosts::HostRules;
+use savoir_agent::preamble::hosts::HostRules;
 
 use crate::trace::{HostRecord, TokenUsage, TraceCall, TraceMessage};
 

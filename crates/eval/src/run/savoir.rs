@@ -6,9 +6,9 @@ use futures::future::BoxFuture;
 use savoir_agent::{
     consent::{Asker, Consent},
     host_tools::{Autonomy, HostTools},
-    library::Folders,
-    skill_tools::{SkillFolders, SkillToolEnvironment, SkillTools},
-    turn::{Agent, Conversation, Forks, Limit, TurnEnd, TurnLimits},
+    library::FolderLibrary,
+    skill_tools::{SkillLoader, SkillToolEnvironment, SkillTools},
+    turn::{Agent, Conversation, ForkMode, Limit, TurnEnd, TurnLimits},
 };
 use savoir_engine::{Home, approval::ApprovalQuestion, run_environment::RunEnvironment};
 use savoir_flow::{
@@ -35,7 +35,7 @@ pub struct SavoirHost {
     home: Home,
     run_env: RunEnvironment,
     /// Loads skills with their approvals, to run their own tools.
-    skill_folders: Arc<dyn SkillFolders>,
+    skill_loader: Arc<dyn SkillLoader>,
 }
 
 /// Nobody answers questions in a trial: what needs approval is refused.
@@ -53,10 +53,10 @@ impl SavoirHost {
         chosen: ChosenModel,
         home: Home,
         run_env: RunEnvironment,
-        skill_folders: Arc<dyn SkillFolders>,
+        skill_loader: Arc<dyn SkillLoader>,
     ) -> Self {
         let model = format!("{}:{}", chosen.provider, chosen.model);
-        Self { models: Arc::new(only(chosen)), model, home, run_env, skill_folders }
+        Self { models: Arc::new(only(chosen)), model, home, run_env, skill_loader }
     }
 
     async fn run_trial(&self, setup: TrialSetup<'_>) -> Result<HostRun, String> {
@@ -66,7 +66,7 @@ impl SavoirHost {
         let host = host_tools(setup.workspace, &self.run_env)?;
         let host = Arc::new(host.protecting(places.iter().map(|(_, place)| place.as_path())));
         let tools = SkillTools::new(SkillToolEnvironment {
-            skill_folders: Arc::clone(&self.skill_folders),
+            skill_loader: Arc::clone(&self.skill_loader),
             asker: Arc::new(NoAsker),
             home: self.home.clone(),
             run_env: host.run_env().clone(),
@@ -86,11 +86,11 @@ impl SavoirHost {
             max_tokens: None,
             instructions: None,
             user: None,
-            library: Arc::new(Folders::new(places, None, setup.scratch.join("drafts"))),
+            library: Arc::new(FolderLibrary::new(places, None, setup.scratch.join("drafts"))),
             skill_tools: Some(Arc::new(tools)),
             tools: vec![Arc::clone(&host) as _],
             limits,
-            forks: Forks::SeparateAgent,
+            forks: ForkMode::SeparateAgent,
         };
         let (mut conversation, (out, mut events)) = (Conversation::default(), Emitter::channel());
         let calls = out.model_calls();
@@ -106,7 +106,8 @@ impl SavoirHost {
         };
         let ended = {
             let answering = async {
-                let ended = agent.turn(&mut conversation, setup.prompt, &out).await;
+                let ended =
+                    agent.run_turn_reporting_errors(&mut conversation, setup.prompt, &out).await;
                 drop(out);
                 ended
             };

@@ -1,12 +1,12 @@
-//! Runs trigger queries with catalogues of several sizes.
+//! Runs trigger queries with catalogs of several sizes.
 
 use futures::{StreamExt as _, stream};
 use savoir_agent::{
-    disclosure::{
+    library::prepare_skill,
+    preamble::{
         Candidate, Preamble,
         hosts::{HostRules, SkillFiles},
     },
-    library::prepare_skill,
     turn::TurnLimits,
 };
 use savoir_skill::{Folder, Source, folder::is_skill_file, read};
@@ -18,7 +18,7 @@ use crate::{
     trigger::{CATALOGUE_SIZES, QueryResult, ShownSkill, TriggerResult, decoys},
 };
 
-/// The context of current models of other agents. It decides how much of the catalogue they show.
+/// The context of current models of other agents. It decides how much of the catalog they show.
 const CONTEXT_TOKENS: usize = 200_000;
 
 /// The number of trials of all queries.
@@ -144,7 +144,7 @@ fn shown_by_savoir(catalogue: &[EvaluatedSkill], name: &str) -> ShownSkill {
     }
 }
 
-/// Simulates the catalogue of another agent, as `savoir context simulate` does.
+/// Simulates the catalog of another agent, as `savoir context simulate` does.
 fn shown_by_rules(
     rules: &HostRules,
     catalogue: &[EvaluatedSkill],

@@ -15,7 +15,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use savoir_agent::skill_tools::SkillFolders;
+use savoir_agent::skill_tools::SkillLoader;
 use savoir_engine::{Home, RunError, loaded_skill::LoadedSkill, run_environment::RunEnvironment};
 use savoir_eval::{
     formats,
@@ -132,7 +132,7 @@ impl Script {
 #[derive(Debug)]
 struct NoSkillFolders;
 
-impl SkillFolders for NoSkillFolders {
+impl SkillLoader for NoSkillFolders {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         Err(RunError::call("no-skill", format!("there is no skill `{skill}`")))
     }

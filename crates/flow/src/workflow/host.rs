@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::limits;
 use crate::{
-    event::{Emitter, Gone},
+    event::{Emitter, ListenerDisconnected},
     services::{Answer, Question, Services},
     skill_lookup::SkillLookup,
 };
@@ -38,7 +38,7 @@ pub trait NodeAgent: fmt::Debug + Send + Sync {
         &'a self,
         question: Question<'a>,
         out: &'a Emitter,
-    ) -> BoxFuture<'a, Result<Answer, Gone>>;
+    ) -> BoxFuture<'a, Result<Answer, ListenerDisconnected>>;
 }
 
 /// The dangerous node types that are enabled. None is by default.

@@ -20,7 +20,7 @@ use super::{
     scope::{Scope, text_of},
     template::TextTooLong,
 };
-use crate::event::{Emitter, Gone};
+use crate::event::{Emitter, ListenerDisconnected};
 
 /// The error of a node whose type is not enabled.
 pub const DISABLED: &str = "This feature has been disabled by the administrator";
@@ -61,7 +61,7 @@ pub(super) enum NodeError {
     /// The error message for clients.
     Failed(String),
     /// The listener is gone.
-    Gone,
+    ListenerDisconnected,
 }
 
 impl NodeError {
@@ -70,9 +70,9 @@ impl NodeError {
     }
 }
 
-impl From<Gone> for NodeError {
-    fn from(_: Gone) -> Self {
-        Self::Gone
+impl From<ListenerDisconnected> for NodeError {
+    fn from(_: ListenerDisconnected) -> Self {
+        Self::ListenerDisconnected
     }
 }
 

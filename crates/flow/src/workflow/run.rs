@@ -17,7 +17,7 @@ use super::{
     journal::{Journal, JournalError},
     node::{self, NodeContext, NodeError, NodeResult},
 };
-use crate::event::{self, Emitter, Event, Gone};
+use crate::event::{self, Emitter, Event, ListenerDisconnected};
 
 /// One run of a workflow, with its input.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub async fn run_to_end(
     run: WorkflowRun<'_>,
     journal: &dyn Journal,
     out: &Emitter,
-) -> Result<WorkflowOutcome, Gone> {
+) -> Result<WorkflowOutcome, ListenerDisconnected> {
     let outcome = self::run(host, run, journal, out).await?;
     let done = match &outcome {
         WorkflowOutcome::Completed { .. } => event::Done::Complete,
@@ -81,7 +81,7 @@ pub async fn run(
     mut run: WorkflowRun<'_>,
     journal: &dyn Journal,
     out: &Emitter,
-) -> Result<WorkflowOutcome, Gone> {
+) -> Result<WorkflowOutcome, ListenerDisconnected> {
     let limit = host.services.limits.workflow;
     let mut state = RunState::new(std::mem::take(&mut run.checkpoint), run.graph);
     let runner =
@@ -90,7 +90,7 @@ pub async fn run(
         let mut running = pin!(tokio::time::timeout(limit, runner.run_all(&mut state)));
         let result = tokio::select! {
             biased;
-            () = out.gone() => Ok(Err(RunStop::Gone)),
+            () = out.gone() => Ok(Err(RunStop::ListenerDisconnected)),
             result = &mut running => result,
             // Writing the last checkpoint releases the lease, so losing it is expected then.
             () = journal.lease_lost() => {
@@ -114,12 +114,12 @@ enum RunStop {
     Failed(String),
     TimedOut,
     TakenOver,
-    Gone,
+    ListenerDisconnected,
 }
 
-impl From<Gone> for RunStop {
-    fn from(_: Gone) -> Self {
-        Self::Gone
+impl From<ListenerDisconnected> for RunStop {
+    fn from(_: ListenerDisconnected) -> Self {
+        Self::ListenerDisconnected
     }
 }
 
@@ -200,7 +200,7 @@ impl WorkflowRunner<'_> {
         };
         let done = match node::run_node(&node.work, &context, &out).await {
             Ok(done) => done,
-            Err(NodeError::Gone) => return Err(RunStop::Gone),
+            Err(NodeError::ListenerDisconnected) => return Err(RunStop::ListenerDisconnected),
             Err(NodeError::Failed(error)) => return Err(self.failed(node, error).await),
         };
         let NodeResult { output, status_code, .. } = &done;
@@ -219,12 +219,16 @@ impl WorkflowRunner<'_> {
         let event = Event::NodeError { node_id: node.id.clone(), error: error.clone() };
         match self.out.emit(event).await {
             Ok(()) => RunStop::Failed(error),
-            Err(Gone) => RunStop::Gone,
+            Err(ListenerDisconnected) => RunStop::ListenerDisconnected,
         }
     }
 
     /// Stores the progress of a run that ends early, and emits the reason.
-    async fn stop(&self, stop_reason: RunStop, state: &RunState) -> Result<WorkflowOutcome, Gone> {
+    async fn stop(
+        &self,
+        stop_reason: RunStop,
+        state: &RunState,
+    ) -> Result<WorkflowOutcome, ListenerDisconnected> {
         // The worker that has taken the run stores its checkpoints.
         if !matches!(stop_reason, RunStop::TakenOver)
             && let Err(error) = self.journal.save(ExecutionStatus::Failed, state.checkpoint()).await
@@ -232,7 +236,7 @@ impl WorkflowRunner<'_> {
             tracing::warn!(%error, execution = self.run.execution_id, "a failed run was not stored");
         }
         let (error, outcome) = match stop_reason {
-            RunStop::Gone => return Err(Gone),
+            RunStop::ListenerDisconnected => return Err(ListenerDisconnected),
             RunStop::Failed(error) => (error.clone(), WorkflowOutcome::Failed { error }),
             RunStop::TimedOut => {
                 let seconds = self.host.services.limits.workflow.as_secs();

@@ -19,11 +19,11 @@ mod record;
 
 use record::EntryOverrides;
 
-const BLOCK: usize = 512;
+const BLOCK_BYTES: usize = 512;
 
 /// Whether bytes start with a tar header.
 pub(super) fn is_tar(bytes: &[u8]) -> bool {
-    bytes.first_chunk::<BLOCK>().is_some_and(|block| {
+    bytes.first_chunk::<BLOCK_BYTES>().is_some_and(|block| {
         let header = Header::from_byte_slice(block);
         block[0] != 0 && header.cksum().is_ok_and(|sum| sum == checksum(header))
     })
@@ -179,7 +179,7 @@ impl<R: Read> TarReader<R> {
     /// Checks that only zeros follow the end. Reading to the end also verifies the checksum of
     /// gzip.
     fn check_nothing_follows(&mut self) -> Result<(), ArchiveError> {
-        let mut buffer = [0; 16 * BLOCK];
+        let mut buffer = [0; 16 * BLOCK_BYTES];
         loop {
             let read = self.source.read(&mut buffer).map_err(|error| self.io(&error))?;
             if read == 0 {
@@ -218,7 +218,7 @@ fn is_record(kind: EntryType) -> bool {
 }
 
 fn padding(size: u64) -> u64 {
-    size.next_multiple_of(BLOCK as u64) - size
+    size.next_multiple_of(BLOCK_BYTES as u64) - size
 }
 
 fn checksum(header: &Header) -> u32 {

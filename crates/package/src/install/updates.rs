@@ -280,11 +280,11 @@ async fn check_listed(
         let answer = match latest::pick_offer(subject.name, &source, offers.clone()) {
             Err(error) => subject.availability(Availability::Unknown(error.to_string())),
             Ok(offer)
-                if is_exact(&offer.place) && subject.place().as_ref() == Some(&offer.place) =>
+                if is_exact(&offer.source) && subject.place().as_ref() == Some(&offer.source) =>
             {
                 subject.availability(Availability::Current)
             }
-            Ok(offer) => subject.compare(fetcher.fetch(&offer).await, offer.place),
+            Ok(offer) => subject.compare(fetcher.fetch(&offer).await, offer.source),
         };
         answers.push(answer);
     }

@@ -43,7 +43,8 @@ impl StagedSkill {
         &self.folder
     }
 
-    /// Renames the folder to the target, and deletes an existing one afterwards.
+    /// Moves the skill to the target. An existing target is moved into the staging folder, which is
+    /// deleted afterwards.
     pub(super) fn move_to(self, target: &Path) -> Result<(), MigrationBlocker> {
         let fail = |error: io::Error| io_blocker(target, &error);
         if fs::symlink_metadata(target).is_err() {
@@ -73,16 +74,16 @@ pub(super) fn check_target(
     if let (Some(real), Some(source)) = (&real, source)
         && source.starts_with(real)
     {
-        let message = format!("{shown} is the skill itself");
+        let message = format!("{shown} is or contains the skill that is migrated");
         return Err(MigrationBlocker::new("output_is_source", message));
     }
     match existing {
-        ExistingOutput::Stays => {
+        ExistingOutput::Keep => {
             Err(MigrationBlocker::new("exists", format!("{shown} exists already")))
         }
-        ExistingOutput::Goes if target.join(SKILL_FILE).is_file() => Ok(()),
-        ExistingOutput::Goes => {
-            let message = format!("{shown} is no skill, so it is not replaced");
+        ExistingOutput::Replace if target.join(SKILL_FILE).is_file() => Ok(()),
+        ExistingOutput::Replace => {
+            let message = format!("{shown} is not a skill, so it is not replaced");
             Err(MigrationBlocker::new("exists", message))
         }
     }

@@ -23,9 +23,10 @@ pub use evaluation::{Attestations, NewAttestation, PublishedAttestation};
 pub use line::{IndexLine, TakenDownLine};
 pub(super) use line::{Lines, ParsedLine};
 pub use team::{
-    Appeal, AuditRequest, Clearance, Cleared, Judged, Judgement, KeyInfo, Keys, Log, LogEntry,
-    LogQuery, MadeToken, Member, Members, NewKey, NewMember, NewSignature, PublishedSignature,
-    RevokedKey, Signatures, TakeDown, TeamRole, TokenInfo, Tokens, WantedToken,
+    Appeal, AuditRequest, Clearance, Cleared, CreateTokenRequest, CreateTokenResponse, Judged,
+    Judgement, KeyInfo, Keys, Log, LogEntry, LogQuery, Member, Members, NewKey, NewMember,
+    NewSignature, PublishedSignature, RevokedKey, Signatures, TakeDown, TeamRole, TokenInfo,
+    Tokens,
 };
 
 /// The version of the index format.
@@ -73,17 +74,13 @@ pub struct Summary {
     pub name: Name,
     /// The highest release, or the highest pre-release if there is none.
     pub latest_version: Option<String>,
-    /// The description.
     pub description: Option<String>,
-    /// The author.
     pub author: Option<String>,
-    /// The license.
     pub license: Option<String>,
     /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub security_tier: Tier,
-    /// The tags.
     #[serde(default, deserialize_with = "list::<_, _, MAX_LISTED>")]
     pub tags: Vec<String>,
     /// The URL of the homepage.
@@ -160,12 +157,10 @@ pub struct PackageDetail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryVersionSummary))]
 pub struct VersionSummary {
-    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
     pub published_at: Option<String>,
-    /// The publisher.
     pub publisher: Option<String>,
     /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
@@ -197,12 +192,10 @@ pub struct VersionDetail {
     /// The name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
-    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// When it was published.
     pub published_at: Option<String>,
-    /// The publisher.
     pub publisher: Option<String>,
     /// The tier that the registry attests.
     #[serde(default, deserialize_with = "lenient_tier")]
@@ -232,7 +225,6 @@ pub struct VersionDetail {
     pub skill_md: Option<String>,
     /// The archive.
     pub artifact: Artifact,
-    /// The files.
     #[serde(default, deserialize_with = "list::<_, _, MAX_FILES>")]
     pub files: Vec<FileDigest>,
     /// The signature of the publisher.
@@ -278,7 +270,6 @@ pub struct Audit {
     pub engine: Option<String>,
     /// When the version was scanned.
     pub audited_at: Option<String>,
-    /// The findings.
     #[serde(default, deserialize_with = "list::<_, _, MAX_VERSIONS>")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
     pub findings: Vec<Value>,
@@ -299,7 +290,6 @@ pub struct Publication {
     /// The name of the skill.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: Name,
-    /// The version.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub version: Version,
     /// The tier that the registry attests.
@@ -329,7 +319,6 @@ pub struct Publish {
     pub version: Option<String>,
     /// The SKILL.md, which must equal that in the archive.
     pub skill: Option<String>,
-    /// The changelog.
     pub changelog: Option<String>,
     /// The report of a scan, as JSON.
     pub audit: Option<String>,
@@ -341,7 +330,6 @@ pub struct Publish {
 pub struct Yank {
     /// Whether the version is to be yanked.
     pub yanked: bool,
-    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -397,7 +385,6 @@ pub(super) struct LoggedIn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = RegistryErrorBody))]
 pub struct ErrorBody {
-    /// The error.
     pub error: ErrorDetail,
 }
 

@@ -137,7 +137,7 @@ pub enum SourceError {
     NoPathInside { url: GitUrl, path: String, similar: Vec<String> },
     /// A tag was moved after the skill was locked.
     #[error(
-        "the tag `{tag}` of `{url}` was moved from {locked} to {now}; look at what changed and \
+        "the tag `{tag}` of `{url}` was moved from {locked} to {location}; look at what changed and \
          update the skill, or pin the commit {locked}"
     )]
     TagMoved {
@@ -145,7 +145,7 @@ pub enum SourceError {
         tag: String,
         locked: Commit,
         /// The current commit of the tag, if the tag still exists.
-        now: TagLocation,
+        location: TagLocation,
     },
     /// A part of a skill is a submodule, which is not fetched.
     #[error("`{}` is a submodule, another repository, which is not fetched", .0.escape_debug())]
@@ -179,14 +179,14 @@ pub enum TagLocation {
     /// At another commit.
     At(Commit),
     /// The tag no longer exists.
-    Gone,
+    Deleted,
 }
 
 impl std::fmt::Display for TagLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::At(commit) => commit.fmt(f),
-            Self::Gone => f.write_str("nowhere"),
+            Self::Deleted => f.write_str("nowhere"),
         }
     }
 }

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     Tree,
     limits::{MAX_ARCHIVE_BYTES, MAX_REPOSITORY_BYTES},
+    registry::concurrency::blocking,
 };
 
 /// The skills and other items that a source has.
@@ -162,7 +163,7 @@ impl Fetcher {
     /// Lists the skills of a source, at least one. Downloads files only if they cannot be listed
     /// otherwise.
     pub async fn offers(&self, source: &Source) -> Result<Vec<OfferedSkill>, SourceError> {
-        Ok(self.offers_and(source, ExtrasMode::Leave).await?.skills)
+        Ok(self.offers_and(source, ExtrasMode::Skip).await?.skills)
     }
 
     /// Lists the skills of a source, and items that are not installed: broken links beside skills,
@@ -181,7 +182,7 @@ impl Fetcher {
         // Skills of a repository are compared by their git objects without fetching; names on a
         // site are distinct.
         let is_open = |offer: &OfferedSkill| {
-            matches!(offer.place, PinnedSource::Path { .. } | PinnedSource::Url { .. })
+            matches!(offer.source, PinnedSource::Path { .. } | PinnedSource::Url { .. })
         };
         let mut positions = same_named(offers.iter());
         positions.retain(|at| is_open(&offers[*at]));
@@ -198,21 +199,21 @@ impl Fetcher {
     ) -> Result<SourceOffers, SourceError> {
         let offers = match source {
             Source::Folder(path) => {
-                let (skills, broken) = blocking(path, local::folder).await?;
+                let (skills, broken) = read_from_disk(path, local::folder).await?;
                 let not_installed = match extras {
-                    ExtrasMode::List => blocking(path, local::extras).await?,
-                    ExtrasMode::Leave => Vec::new(),
+                    ExtrasMode::List => read_from_disk(path, local::extras).await?,
+                    ExtrasMode::Skip => Vec::new(),
                 };
                 SourceOffers { skills, skipped: skipped_links(broken), not_installed }
             }
-            Source::File(path) => SourceOffers::of(blocking(path, local::file).await?),
+            Source::File(path) => SourceOffers::of(read_from_disk(path, local::file).await?),
             Source::Url { url, digest } => {
                 SourceOffers::of(self.offers_at(url, digest.as_ref()).await?)
             }
             Source::Git(source) => {
                 let found = git::catalog(&self.settings, source, extras).await?;
                 let skills = found.skills.into_iter().map(|(offer, _)| offer).collect();
-                let skipped = skipped_links(found.broken);
+                let skipped = skipped_links(found.broken_links);
                 SourceOffers { skills, skipped, not_installed: found.extras }
             }
             Source::WellKnown(url) => SourceOffers::of(well_known::offers(self, url).await?),
@@ -234,12 +235,12 @@ impl Fetcher {
         &self,
         source: &GitSource,
     ) -> Result<Vec<(OfferedSkill, Option<String>)>, SourceError> {
-        Ok(git::catalog(&self.settings, source, ExtrasMode::Leave).await?.skills)
+        Ok(git::catalog(&self.settings, source, ExtrasMode::Skip).await?.skills)
     }
 
     /// Fetches the files of a skill.
     pub async fn fetch(&self, offer: &OfferedSkill) -> Result<Tree, SourceError> {
-        match &offer.place {
+        match &offer.source {
             PinnedSource::Git(place) => git::tree(&self.settings, place).await,
             place => self.fetch_place(place).await,
         }
@@ -251,7 +252,7 @@ impl Fetcher {
     pub async fn fetch_all(&self, offers: &[OfferedSkill]) -> Vec<Result<Tree, SourceError>> {
         let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
         trees.resize_with(offers.len(), || None);
-        let local: Vec<_> = group_places(offers, |place| match place {
+        let local: Vec<_> = group_sources(offers, |place| match place {
             PinnedSource::Path { path, inside } => Some((path.clone(), inside.clone())),
             _ => None,
         });
@@ -261,7 +262,7 @@ impl Fetcher {
             trees[at] = Some(tree);
         }
         let mut repositories: HashMap<GitUrl, Vec<(usize, PinnedGitSource)>> = HashMap::new();
-        for (at, place) in group_places(offers, |place| match place {
+        for (at, place) in group_sources(offers, |place| match place {
             PinnedSource::Git(place) => Some(place.clone()),
             _ => None,
         }) {
@@ -302,7 +303,7 @@ impl Fetcher {
         url: &GitUrl,
         asked: &[HeadQuery],
     ) -> Result<Vec<Result<SkillHead, SourceError>>, SourceError> {
-        git::heads(&self.settings, url, asked).await
+        git::look_up_skill_heads(&self.settings, url, asked).await
     }
 
     /// Fetches the files of many skills of one repository at once.
@@ -321,14 +322,14 @@ impl Fetcher {
         place: &PinnedGitSource,
         objects: &BTreeSet<String>,
     ) -> Result<Option<Commit>, SourceError> {
-        git::past(&self.settings, place, objects).await
+        git::find_commit_with_object(&self.settings, place, objects).await
     }
 
     async fn fetch_place(&self, place: &PinnedSource) -> Result<Tree, SourceError> {
         match place {
             PinnedSource::Path { path, inside } => {
                 let inside = inside.clone();
-                blocking(path, move |path| local::tree(path, &inside)).await
+                read_from_disk(path, move |path| local::tree(path, &inside)).await
             }
             PinnedSource::Url { url, digest, inside } => {
                 let bytes = self.load_exactly(url, Reach::Anywhere, digest).await?;
@@ -355,7 +356,7 @@ impl Fetcher {
         let offer = |(inside, summary): (String, Summary)| OfferedSkill {
             name: summary.name,
             description: summary.description,
-            place: PinnedSource::Url { url: url.clone(), digest: digest.clone(), inside },
+            source: PinnedSource::Url { url: url.clone(), digest: digest.clone(), inside },
             content: None,
         };
         Ok(found.into_iter().map(offer).collect())
@@ -478,20 +479,19 @@ pub(super) fn same_named<'a>(offers: impl Iterator<Item = &'a OfferedSkill>) -> 
 }
 
 /// Returns the sources of one kind, each with its position in the offers.
-fn group_places<T>(
+fn group_sources<T>(
     offers: &[OfferedSkill],
     of_kind: impl Fn(&PinnedSource) -> Option<T>,
 ) -> Vec<(usize, T)> {
     let places = offers.iter().enumerate();
-    places.filter_map(|(at, offer)| Some((at, of_kind(&offer.place)?))).collect()
+    places.filter_map(|(at, offer)| Some((at, of_kind(&offer.source)?))).collect()
 }
 
-/// Reads from the disk on a thread for blocking work.
-async fn blocking<T: Send + 'static>(
+/// Reads from the disk on a blocking thread.
+async fn read_from_disk<T: Send + 'static>(
     path: &Path,
     read: impl FnOnce(&Path) -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, SourceError> {
     let owned = path.to_owned();
-    let done = tokio::task::spawn_blocking(move || read(&owned)).await;
-    done.map_err(|error| SourceError::io(path)(std::io::Error::other(error)))?
+    blocking(move || read(&owned)).await
 }

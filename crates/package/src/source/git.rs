@@ -1,7 +1,7 @@
 //! Reads skills from git repositories with the program `git`, without a checkout.
 //!
-//! Only the trees of one commit are fetched, then the files of the wanted skill. No code of a
-//! repository runs: no hooks, no filters, no submodules. No reference or address is ever passed
+//! Only the trees of one commit are fetched, then the files of the wanted skill. No code from the
+//! repository is executed: no hooks, no filters, no submodules. No reference or address is ever passed
 //! where git expects an option. References are looked up in the list that git prints; only commits
 //! and objects are requested, by their ids.
 
@@ -20,7 +20,9 @@ use std::{collections::HashMap, fmt};
 
 pub use address::GitUrl;
 pub(crate) use heads::{HeadQuery, SkillHead};
-pub(super) use {heads::heads, history::past, program::tracked_files};
+pub(super) use {
+    heads::look_up_skill_heads, history::find_commit_with_object, program::tracked_files,
+};
 
 use self::{references::References, repository::Repository, skill::Listing};
 use super::{
@@ -58,7 +60,7 @@ pub(super) struct RepositoryCatalog {
     /// The skills, each with the git object id of its SKILL.md.
     pub(super) skills: Vec<(OfferedSkill, Option<String>)>,
     /// Broken links beside the skills.
-    pub(super) broken: Vec<String>,
+    pub(super) broken_links: Vec<String>,
     /// The items of plugins besides skills, if requested.
     pub(super) extras: Vec<PluginExtra>,
 }
@@ -66,7 +68,7 @@ pub(super) struct RepositoryCatalog {
 /// Whether to list the items of plugins besides skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExtrasMode {
-    Leave,
+    Skip,
     List,
 }
 
@@ -80,7 +82,7 @@ pub(super) async fn catalog(
     let pinned = source.reference.as_deref().and_then(Commit::parse);
     let (commit, reference, path) = match pinned {
         Some(commit) => (commit.clone(), Some(Reference::Commit(commit)), source.path.clone()),
-        None => References::ask(&repository).await?.resolve(source)?,
+        None => References::fetch(&repository).await?.resolve(source)?,
     };
     repository.fetch_commit(&commit).await?;
     let listing = Listing::read(&repository, &commit).await?;
@@ -88,34 +90,35 @@ pub(super) async fn catalog(
     let found = listing.skills(&path)?;
     let summaries = listing.summaries(&found.skills).await?;
     let extras = match extras {
-        ExtrasMode::Leave => Vec::new(),
+        ExtrasMode::Skip => Vec::new(),
         ExtrasMode::List => listing.extras(&path).await?,
     };
     let offer = |(path, summary): (String, Summary)| {
         let object = listing.object(&path);
         let (url, commit) = (source.url.clone(), commit.clone());
-        let place =
+        let source =
             PinnedSource::Git(PinnedGitSource { url, reference: reference.clone(), commit, path });
         let Summary { name, description } = summary;
-        (OfferedSkill { name, description, place, content: None }, object)
+        (OfferedSkill { name, description, source, content: None }, object)
     };
     let mut skills: Vec<_> = found.skills.into_iter().zip(summaries).map(offer).collect();
     for at in same_named(skills.iter().map(|(offer, _)| offer)) {
-        if let (OfferedSkill { place: PinnedSource::Git(place), content, .. }, _) = &mut skills[at]
+        if let (OfferedSkill { source: PinnedSource::Git(source), content, .. }, _) =
+            &mut skills[at]
         {
-            *content = listing.content(&place.path);
+            *content = listing.content(&source.path);
         }
     }
-    Ok(RepositoryCatalog { skills, broken: found.broken, extras })
+    Ok(RepositoryCatalog { skills, broken_links: found.broken, extras })
 }
 
 /// Reads the files of a skill in a commit.
 pub(super) async fn tree(
     settings: &Settings,
-    place: &PinnedGitSource,
+    source: &PinnedGitSource,
 ) -> Result<Tree, SourceError> {
-    let repository = Repository::open(settings, &place.url).await?;
-    read(&repository, place).await
+    let repository = Repository::open(settings, &source.url).await?;
+    read_tree(&repository, source).await
 }
 
 /// Reads the files of many skills of one repository, fetched at once. An error of one skill does
@@ -123,19 +126,19 @@ pub(super) async fn tree(
 pub(super) async fn trees(
     settings: &Settings,
     url: &GitUrl,
-    places: &[PinnedGitSource],
+    sources: &[PinnedGitSource],
 ) -> Result<Vec<Result<Tree, SourceError>>, SourceError> {
     let repository = Repository::open(settings, url).await?;
     let mut by_commit: HashMap<&Commit, Vec<usize>> = HashMap::new();
-    for (at, place) in places.iter().enumerate() {
-        by_commit.entry(&place.commit).or_default().push(at);
+    for (at, source) in sources.iter().enumerate() {
+        by_commit.entry(&source.commit).or_default().push(at);
     }
     let mut trees: Vec<Option<Result<Tree, SourceError>>> = Vec::new();
-    trees.resize_with(places.len(), || None);
+    trees.resize_with(sources.len(), || None);
     for (commit, positions) in by_commit {
         repository.fetch_commit(commit).await?;
         let listing = Listing::read(&repository, commit).await?;
-        let paths: Vec<&str> = positions.iter().map(|at| places[*at].path.as_str()).collect();
+        let paths: Vec<&str> = positions.iter().map(|at| sources[*at].path.as_str()).collect();
         for (at, tree) in positions.into_iter().zip(listing.trees(&paths).await?) {
             trees[at] = Some(tree);
         }
@@ -147,40 +150,43 @@ pub(super) async fn trees(
 /// commit is used.
 pub(super) async fn locked_tree(
     settings: &Settings,
-    place: &PinnedGitSource,
+    source: &PinnedGitSource,
 ) -> Result<Tree, SourceError> {
-    let repository = Repository::open(settings, &place.url).await?;
-    if let Some(Reference::Tag(tag)) = &place.reference {
-        match References::ask(&repository).await {
-            Ok(references) => check_tag(&references, tag, place)?,
+    let repository = Repository::open(settings, &source.url).await?;
+    if let Some(Reference::Tag(tag)) = &source.reference {
+        match References::fetch(&repository).await {
+            Ok(references) => check_tag(&references, tag, source)?,
             Err(
                 SourceError::Unreachable { .. }
                 | SourceError::TimedOut { .. }
                 | SourceError::Offline(_),
-            ) if repository.has(&place.commit).await? => {}
+            ) if repository.has(&source.commit).await? => {}
             Err(error) => return Err(error),
         }
     }
-    read(&repository, place).await
+    read_tree(&repository, source).await
 }
 
 fn check_tag(
     references: &References,
     tag: &str,
-    place: &PinnedGitSource,
+    source: &PinnedGitSource,
 ) -> Result<(), SourceError> {
-    let now = match references.tag(tag) {
-        Some(commit) if *commit == place.commit => return Ok(()),
+    let location = match references.tag(tag) {
+        Some(commit) if *commit == source.commit => return Ok(()),
         Some(commit) => TagLocation::At(commit.clone()),
-        None => TagLocation::Gone,
+        None => TagLocation::Deleted,
     };
-    let (url, tag, locked) = (place.url.clone(), tag.to_owned(), place.commit.clone());
-    Err(SourceError::TagMoved { url, tag, locked, now })
+    let (url, tag, locked) = (source.url.clone(), tag.to_owned(), source.commit.clone());
+    Err(SourceError::TagMoved { url, tag, locked, location })
 }
 
-async fn read(repository: &Repository<'_>, place: &PinnedGitSource) -> Result<Tree, SourceError> {
-    repository.fetch_commit(&place.commit).await?;
-    let listing = Listing::read(repository, &place.commit).await?;
-    let mut trees = listing.trees(&[place.path.as_str()]).await?;
-    trees.pop().unwrap_or_else(|| Err(SourceError::NoSkill { place: place.url.to_string() }))
+async fn read_tree(
+    repository: &Repository<'_>,
+    source: &PinnedGitSource,
+) -> Result<Tree, SourceError> {
+    repository.fetch_commit(&source.commit).await?;
+    let listing = Listing::read(repository, &source.commit).await?;
+    let mut trees = listing.trees(&[source.path.as_str()]).await?;
+    trees.pop().unwrap_or_else(|| Err(SourceError::NoSkill { place: source.url.to_string() }))
 }

@@ -129,7 +129,12 @@ impl NamedFolder<'_> {
         } else {
             PinnedSource::Path { path, inside: String::new() }
         };
-        OfferedSkill { name: summary.name, description: summary.description, place, content: None }
+        OfferedSkill {
+            name: summary.name,
+            description: summary.description,
+            source: place,
+            content: None,
+        }
     }
 
     /// Reads a SKILL.md, unless it is a link to a file that must not be read.
@@ -157,7 +162,7 @@ pub(super) fn file(path: &Path) -> Result<Vec<OfferedSkill>, SourceError> {
     let offer = |(inside, summary): (String, Summary)| OfferedSkill {
         name: summary.name,
         description: summary.description,
-        place: PinnedSource::Path { path: path.to_owned(), inside },
+        source: PinnedSource::Path { path: path.to_owned(), inside },
         content: None,
     };
     Ok(found.into_iter().map(offer).collect())

@@ -195,7 +195,7 @@ impl LoadedIndex {
         let description = description(&entry.description);
         let (index, name) = (self.url.clone(), entry.name.clone());
         let place = PinnedSource::WellKnown { index, name: name.clone(), digest };
-        OfferedSkill { name, description, place, content: None }
+        OfferedSkill { name, description, source: place, content: None }
     }
 
     fn artifact(&self, entry: &IndexEntry) -> Result<Artifact, String> {

@@ -133,9 +133,9 @@ fn existing_output_is_not_overwritten() {
     let file = place.write("claw/SKILL.md", SKILL);
     place.write("out/text-tools/note.txt", "mine");
     assert_eq!(codes(&place.migrate(&file)), ["exists"]);
-    let force = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
+    let force = MigrateOptions { existing: ExistingOutput::Replace, ..place.options() };
     let report = Migrator::new(force.clone()).migrate(&file);
-    assert_eq!(codes(&report), ["exists"], "what is no skill is not replaced");
+    assert_eq!(codes(&report), ["exists"], "what is not a skill is not replaced");
     place.write("out/text-tools/SKILL.md", "old");
     let report = Migrator::new(force).migrate(&file);
     assert!(report.migrated, "{report:#?}");
@@ -163,7 +163,7 @@ fn output_inside_the_skill_is_rejected() {
     let inside = MigrateOptions::new(place.path("claw/deep/out"));
     assert_eq!(codes(&Migrator::new(inside).migrate(&file)), ["output_inside"]);
     let file = place.write("out/text-tools/SKILL.md", SKILL);
-    let own = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
+    let own = MigrateOptions { existing: ExistingOutput::Replace, ..place.options() };
     assert_eq!(codes(&Migrator::new(own).migrate(&file)), ["output_is_source"]);
     assert_eq!(place.read("out/text-tools/SKILL.md"), SKILL);
 }
@@ -171,7 +171,7 @@ fn output_inside_the_skill_is_rejected() {
 #[test]
 fn second_skill_of_a_name_is_rejected() {
     let place = TestFolder::new();
-    let options = MigrateOptions { existing: ExistingOutput::Goes, ..place.options() };
+    let options = MigrateOptions { existing: ExistingOutput::Replace, ..place.options() };
     let mut migrator = Migrator::new(options);
     assert!(migrator.migrate(&place.write("a/SKILL.md", SKILL)).migrated);
     assert_eq!(codes(&migrator.migrate(&place.write("b/SKILL.md", SKILL))), ["name_taken"]);

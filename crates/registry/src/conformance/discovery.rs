@@ -18,22 +18,22 @@ const SMALL_PAGE_SIZE: usize = 7;
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     check_table! { Discovery:
-        Nothing "config" => config,
+        NoToken "config" => config,
             "The index configuration has its version, its address and the address of archives.";
-        Nothing "well-known" => well_known, "The server has an agent-skills index for other tools.";
-        Nothing "well-known-digest" => well_known_digest,
+        NoToken "well-known" => well_known, "The server has an agent-skills index for other tools.";
+        NoToken "well-known-digest" => well_known_digest,
             "The files of the agent-skills index have the digests in the index.";
-        Nothing "list" => list, "The list has complete summaries and a cursor.";
-        Nothing "cursor" => cursor,
+        NoToken "list" => list, "The list has complete summaries and a cursor.";
+        NoToken "cursor" => cursor,
             "Small pages by cursor list the same skills as one large page, each once.";
-        Nothing "pages" => pages,
+        NoToken "pages" => pages,
             "Numbered pages have their number and the total, and are sorted by name.";
         Token "listed" => listed, "A published skill is in the list.";
         Token "filter-tag" => filter_tag, "The filter by tag lists only skills with this tag.";
-        Nothing "filter-tier" => filter_tier, "The filter by tier lists only skills of this tier.";
-        Nothing "filter-time" => filter_time,
+        NoToken "filter-tier" => filter_tier, "The filter by tier lists only skills of this tier.";
+        NoToken "filter-time" => filter_time,
             "The filter by time leaves out skills that did not change since.";
-        Nothing "filter-unknown" => filter_unknown,
+        NoToken "filter-unknown" => filter_unknown,
             "A tag that no skill has gives an empty list and no error.";
     }
 }

@@ -7,10 +7,10 @@ use super::{CheckResult, ConformanceCheck, TestedRegistry, check_table, ensure, 
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     check_table! { Errors:
-        Nothing "not-found" => not_found, "What does not exist is 404 not_found.";
-        Nothing "method" => method,
+        NoToken "not-found" => not_found, "What does not exist is 404 not_found.";
+        NoToken "method" => method,
             "A wrong method is 405 method_not_allowed, with the allowed methods.";
-        Nothing "unauthorized" => unauthorized, "A request without a token is 401 unauthorized.";
+        NoToken "unauthorized" => unauthorized, "A request without a token is 401 unauthorized.";
         Token "media-type" => media_type,
             "A body of another media type is 415 unsupported_media_type.";
         Token "artifact" => artifact, "A bad archive is 400 invalid_artifact.";
@@ -19,7 +19,7 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
         Token "exists" => exists, "An existing version is 409 version_exists.";
         Token "too-large" => too_large, "An archive that is too large is 413 artifact_too_large.";
         Token "audit" => audit, "An invalid report is 400 invalid_audit_report.";
-        Nothing "json" => is_json, "Errors are JSON, whatever the Accept header says.";
+        NoToken "json" => is_json, "Errors are JSON, whatever the Accept header says.";
     }
 }
 
@@ -73,7 +73,8 @@ async fn media_type(registry: &TestedRegistry) -> CheckResult {
 }
 
 async fn artifact(registry: &TestedRegistry) -> CheckResult {
-    let answer = registry.publish_bare(b"this is no archive").with_publisher_token().send().await?;
+    let answer =
+        registry.publish_bare(b"this is not an archive").with_publisher_token().send().await?;
     answer.error(400, "invalid_artifact").map(drop)
 }
 

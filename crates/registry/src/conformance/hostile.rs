@@ -14,21 +14,21 @@ use super::{
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     let mut checks: Vec<ConformanceCheck> = HOSTILE_ARCHIVES.iter().map(archive).collect();
     checks.extend(check_table! { Hostile:
-        Nothing "paths" => paths, "Paths with traversal or invalid characters are refused.";
-        Nothing "names" => names,
+        NoToken "paths" => paths, "Paths with traversal or invalid characters are refused.";
+        NoToken "names" => names,
             "Invalid names are not found or refused, and never used as file names.";
-        Nothing "cursor" => cursor, "A forged cursor is refused or ignored.";
-        Nothing "per-page" => per_page, "Invalid page sizes are refused or limited.";
-        Nothing "methods" => methods, "Unknown methods are refused.";
+        NoToken "cursor" => cursor, "A forged cursor is refused or ignored.";
+        NoToken "per-page" => per_page, "Invalid page sizes are refused or limited.";
+        NoToken "methods" => methods, "Unknown methods are refused.";
         Token "content-type" => content_type, "Bodies without a valid content type are refused.";
         Token "encoding" => encoding,
             "A body with a content encoding is refused or not decompressed.";
         Token "too-large" => too_large, "A body that is far too large is refused.";
         Token "many-parts" => many_parts, "A form with thousands of parts is refused.";
         Token "deep-json" => deep_json, "JSON that is nested too deeply is refused.";
-        Nothing "headers" => headers, "Long headers are refused or ignored.";
-        Nothing "alive" => alive, "After all these requests, the registry still answers.";
-        Nothing "no-failure" => no_failure, "No request caused a server error (5xx).";
+        NoToken "headers" => headers, "Long headers are refused or ignored.";
+        NoToken "alive" => alive, "After all these requests, the registry still answers.";
+        NoToken "no-failure" => no_failure, "No request caused a server error (5xx).";
     });
     checks
 }

@@ -39,12 +39,12 @@ pub(super) fn checks() -> Vec<ConformanceCheck> {
         Token "name-differs" => name_differs,
             "The folder of an archive must have the name of the skill.";
         Token "reserved" => reserved, "Reserved names need permission.";
-        Nothing "no-token" => no_token, "Publishing without a token is refused.";
-        Nothing "forged-tokens" => forged_tokens,
+        NoToken "no-token" => no_token, "Publishing without a token is refused.";
+        NoToken "forged-tokens" => forged_tokens,
             "Publishing with a forged token is refused, always with the same error.";
-        Nothing "huge-token" => huge_token,
+        NoToken "huge-token" => huge_token,
             "A huge token is refused, and the registry still answers.";
-        Other "other-owner" => other_owner,
+        TwoAccounts "other-owner" => other_owner,
             "Publishing a version of a skill of another owner is refused.";
         Token "anonymous" => anonymous,
             "The registry assigns versions to texts in the namespace anon.";

@@ -1,4 +1,4 @@
-//! Checks indexes and artefacts (the archives of versions).
+//! Checks indexes and artifacts (the archives of versions).
 
 use reqwest::Method;
 use savoir_package::{Tree, archive};
@@ -14,42 +14,42 @@ use super::{
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     check_table! { Pull:
-        Nothing "index-shape" => index_shape,
+        NoToken "index-shape" => index_shape,
             "Every index line has the fields that a resolver needs.";
-        Nothing "index-order" => index_order,
+        NoToken "index-order" => index_order,
             "An index lists each version once, the highest first.";
-        Nothing "index-unknown" => index_unknown, "The index of an unknown name is not found.";
-        Nothing "index-letters" => index_letters,
+        NoToken "index-unknown" => index_unknown, "The index of an unknown name is not found.";
+        NoToken "index-letters" => index_letters,
             "An index is only found below the first letters of its name.";
-        Nothing "index-etag" => index_etag,
+        NoToken "index-etag" => index_etag,
             "An index has a strong ETag, and a request with it returns 304.";
-        Nothing "index-caching" => index_caching, "Caches revalidate an index after a minute.";
-        Nothing "closure" => closure, "One request returns the indexes of several skills.";
-        Nothing "artifact-digest" => artifact_digest,
-            "An artefact matches the digest, the size and the integrity of its index line.";
-        Nothing "artifact-layout" => artifact_layout,
-            "An artefact is a zip with one folder that has the name of the skill.";
-        Nothing "artifact-immutable" => artifact_immutable, "Caches can keep an artefact forever.";
-        Nothing "artifact-etag" => artifact_etag,
-            "An artefact has a strong ETag, and a request with it returns 304.";
-        Nothing "artifact-range" => artifact_range,
-            "Ranges of an artefact can be downloaded, from the start and from the end.";
-        Nothing "artifact-range-outside" => artifact_range_outside,
-            "A range outside of an artefact is refused with its size.";
-        Nothing "artifact-head" => artifact_head, "A HEAD request returns the size of an artefact.";
-        Nothing "artifact-unknown" => artifact_unknown,
-            "An artefact that was never published is not found.";
-        Nothing "download" => download,
+        NoToken "index-caching" => index_caching, "Caches revalidate an index after a minute.";
+        NoToken "closure" => closure, "One request returns the indexes of several skills.";
+        NoToken "artifact-digest" => artifact_digest,
+            "An artifact matches the digest, the size and the integrity of its index line.";
+        NoToken "artifact-layout" => artifact_layout,
+            "An artifact is a zip with one folder that has the name of the skill.";
+        NoToken "artifact-immutable" => artifact_immutable, "Caches can keep an artifact forever.";
+        NoToken "artifact-etag" => artifact_etag,
+            "An artifact has a strong ETag, and a request with it returns 304.";
+        NoToken "artifact-range" => artifact_range,
+            "Ranges of an artifact can be downloaded, from the start and from the end.";
+        NoToken "artifact-range-outside" => artifact_range_outside,
+            "A range outside of an artifact is refused with its size.";
+        NoToken "artifact-head" => artifact_head, "A HEAD request returns the size of an artifact.";
+        NoToken "artifact-unknown" => artifact_unknown,
+            "An artifact that was never published is not found.";
+        NoToken "download" => download,
             "A download without a range is the latest version, with version and integrity headers.";
         Token "download-range" => download_range,
             "A download has the highest version of a range, and a pre-release only if requested.";
-        Nothing "download-none" => download_none,
+        NoToken "download-none" => download_none,
             "A range that no version matches is not found, and an invalid range is refused.";
-        Nothing "detail" => detail,
+        NoToken "detail" => detail,
             "The details of a skill have its versions, the newest first, and its text.";
-        Nothing "version" => version,
-            "The details of a version have the files, the manifest and the text of its artefact.";
-        Nothing "skill-md" => skill_md,
+        NoToken "version" => version,
+            "The details of a version have the files, the manifest and the text of its artifact.";
+        NoToken "skill-md" => skill_md,
             "SKILL.md is at the address that skillrt uses, byte for byte.";
     }
 }
@@ -188,7 +188,7 @@ async fn artifact_digest(registry: &TestedRegistry) -> CheckResult {
 
 fn unpacked(bytes: &[u8]) -> Result<(Option<String>, Tree), CheckFailure> {
     let read = archive::unpack(bytes).and_then(archive::one_skill);
-    read.map_err(|error| fail(format!("the artefact cannot be read: {error}")))
+    read.map_err(|error| fail(format!("the artifact cannot be read: {error}")))
 }
 
 async fn artifact_layout(registry: &TestedRegistry) -> CheckResult {
@@ -215,7 +215,7 @@ async fn artifact_range(registry: &TestedRegistry) -> CheckResult {
     let whole = registry.artifact(line).await?.bytes;
     let path = artifact_path(line)?;
     let length = whole.len();
-    ensure(length > 20, || format!("the artefact has {length} bytes"))?;
+    ensure(length > 20, || format!("the artifact has {length} bytes"))?;
     let cases = [
         ("bytes=0-3", 0..4),
         ("bytes=10-", 10..length),
@@ -379,7 +379,7 @@ async fn version(registry: &TestedRegistry) -> CheckResult {
 
 fn own_text(tree: &Tree) -> Result<String, CheckFailure> {
     let found = tree.files().find(|(path, _)| is_skill_file(path));
-    let (_, file) = found.ok_or_else(|| fail("the artefact has no SKILL.md"))?;
+    let (_, file) = found.ok_or_else(|| fail("the artifact has no SKILL.md"))?;
     Ok(String::from_utf8_lossy(&file.bytes).into_owned())
 }
 
@@ -390,7 +390,7 @@ async fn skill_md(registry: &TestedRegistry) -> CheckResult {
     let answer = registry.get(&path).send().await?.is(&[200])?;
     let (_, tree) = unpacked(&registry.artifact(line).await?.bytes)?;
     ensure(answer.text() == own_text(&tree)?, || {
-        "it differs from the one in the artefact".to_owned()
+        "it differs from the one in the artifact".to_owned()
     })?;
     let missing = format!("{}/999.0.0/SKILL.md", sample.name);
     registry.get(&missing).send().await?.is(&[404]).map(drop)

@@ -9,17 +9,17 @@ use super::{
 
 pub(super) fn checks() -> Vec<ConformanceCheck> {
     check_table! { Search:
-        Nothing "shape" => shape, "A search returns the query and summaries.";
+        NoToken "shape" => shape, "A search returns the query and summaries.";
         Token "exact" => exact, "A search for a name lists that skill first.";
         Token "typo" => typo, "A search finds a name despite a typo.";
         Token "body" => body, "A search finds words in the text of a skill.";
         Token "tag" => tag, "A search with a tag lists only skills with this tag.";
-        Nothing "nothing" => nothing,
+        NoToken "nothing" => nothing,
             "A search without matches returns an empty list and no error.";
-        Nothing "empty" => empty, "An empty search is answered or refused.";
-        Nothing "long" => long, "A very long search is answered or refused.";
-        Nothing "unicode" => unicode, "A search accepts letters of all scripts.";
-        Nothing "operators" => operators,
+        NoToken "empty" => empty, "An empty search is answered or refused.";
+        NoToken "long" => long, "A very long search is answered or refused.";
+        NoToken "unicode" => unicode, "A search accepts letters of all scripts.";
+        NoToken "operators" => operators,
             "Operators of search engines and databases are treated as text.";
     }
 }

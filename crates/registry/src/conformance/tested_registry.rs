@@ -10,7 +10,7 @@ use reqwest::{
     Method,
     header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
-use savoir_lint::visible;
+use savoir_lint::{visible, words::shorten};
 use savoir_package::registry::Name;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -177,13 +177,13 @@ impl TestedRegistry {
     /// Why a check cannot run.
     pub(super) fn missing_requirement(&self, needs: CheckRequirement) -> Option<&'static str> {
         match needs {
-            CheckRequirement::Nothing => None,
+            CheckRequirement::NoToken => None,
             _ if self.settings.read_only => Some("--read-only: nothing is published"),
             _ if self.settings.token.is_none() => Some("it needs --token"),
-            CheckRequirement::Other if self.settings.other.is_none() => {
+            CheckRequirement::TwoAccounts if self.settings.other.is_none() => {
                 Some("it needs --other-token")
             }
-            CheckRequirement::Token | CheckRequirement::Other => None,
+            CheckRequirement::Token | CheckRequirement::TwoAccounts => None,
         }
     }
 
@@ -397,8 +397,6 @@ impl TestResponse {
 }
 
 /// The beginning of a text, escaped for a terminal.
-pub(super) fn short(text: &str, most: usize) -> String {
-    let cut: String = text.chars().take(most).collect();
-    let more = if cut.len() < text.len() { "…" } else { "" };
-    format!("{}{more}", visible(&cut))
+pub(super) fn short(text: &str, max_chars: usize) -> String {
+    visible(&shorten(text, max_chars)).into_owned()
 }

@@ -8,8 +8,8 @@ use std::{
 
 use savoir_engine::{
     approval::ExtraGrants,
-    contract::is_system_path,
     grant::{self, Grants},
+    smallest_permissions::is_system_path,
 };
 use savoir_package::Tree;
 use savoir_sandbox::{

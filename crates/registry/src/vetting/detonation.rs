@@ -19,9 +19,10 @@ use savoir_skill::{
 };
 
 use super::{
-    Detonation, Options, arguments, behavior_check,
+    Detonation, Options, behavior_check,
     decoy_environment::{self, DecoyEnvironment},
     finding::{EngineRun, Finding},
+    sample_arguments,
     tool_process::{self, ToolCall, ToolCommand, ToolProcess},
 };
 
@@ -218,7 +219,8 @@ impl DetonationRun<'_> {
             Runner::Python { function } => function,
             _ => &tool.name,
         };
-        let arguments = arguments::arguments(tool, &skill.permissions, self.decoy_env.work());
+        let arguments =
+            sample_arguments::sample_arguments(tool, &skill.permissions, self.decoy_env.work());
         ToolCall { tool: name.clone(), arguments }
     }
 }
@@ -266,7 +268,8 @@ fn commands(
 
 fn command_tool(tool: &Tool, decoy_env: &DecoyEnvironment) -> Result<ToolCommand, String> {
     let Runner::Command(template) = &tool.runner else { return Err("it is none".to_owned()) };
-    let given = arguments::arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
+    let given =
+        sample_arguments::sample_arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
     let program = grant::resolve(&template.program, Some(&decoy_env.folder));
     let program = program.map_err(|error| error.to_string())?.path;
     let filled = template.interpolate(&tool.name, &tool.parameters, &given);
@@ -284,7 +287,8 @@ fn other_handler(
 ) -> Result<ToolCommand, String> {
     let program = grant::resolve(&format!("./{path}"), Some(&decoy_env.folder));
     let program = program.map_err(|error| error.to_string())?.path;
-    let given = arguments::arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
+    let given =
+        sample_arguments::sample_arguments(tool, &decoy_env.skill.permissions, decoy_env.work());
     let input = serde_json::Value::Object(given).to_string();
     let place = place_in_package(decoy_env, &program);
     let (what, arguments, variables) =
@@ -301,11 +305,14 @@ fn place_in_package(decoy_env: &DecoyEnvironment, program: &Path) -> Option<(Str
 
 fn code_blocks(reading: &Reading, decoy_env: &DecoyEnvironment) -> Vec<ToolCommand> {
     let Skill { body, inputs, permissions, .. } = &reading.skill;
-    let host = arguments::declared_host(permissions);
+    let host = sample_arguments::declared_host_or_placeholder(permissions);
     let variables: Vec<(String, String)> = inputs
         .iter()
         .map(|input| {
-            (input_variable(&input.name), arguments::text(&input.name, &host, decoy_env.work()))
+            (
+                input_variable(&input.name),
+                sample_arguments::sample_text(&input.name, &host, decoy_env.work()),
+            )
         })
         .collect();
     let document = &reading.document;

@@ -9,7 +9,7 @@ use savoir_sandbox::{
     TRUSTED_PATH, Variable,
 };
 
-use super::{arguments, decoy_environment::DecoyEnvironment, decoy_secrets};
+use super::{decoy_environment::DecoyEnvironment, decoy_secrets, sample_arguments};
 
 /// Maximum size of a file that a tool may write.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -47,11 +47,11 @@ fn environment(
     decoy_env: &DecoyEnvironment,
     more: &[(String, String)],
 ) -> BTreeMap<String, Variable> {
-    let host = arguments::declared_host(&decoy_env.skill.permissions);
+    let host = sample_arguments::declared_host_or_placeholder(&decoy_env.skill.permissions);
     let required =
         decoy_env.skill.requirements.env_vars.iter().filter(|name| !decoy_secrets::is_secret(name));
-    let places =
-        required.map(|name| (name.clone(), arguments::text(name, &host, decoy_env.work())));
+    let places = required
+        .map(|name| (name.clone(), sample_arguments::sample_text(name, &host, decoy_env.work())));
     let own = [
         ("PATH", TRUSTED_PATH.join(":")),
         ("HOME", decoy_env.home().to_string_lossy().into_owned()),

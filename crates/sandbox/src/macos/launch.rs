@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn program_gets_input_and_its_end_and_output_are_returned() {
+    fn program_input_output_and_exit_code() {
         let (_, printed, outcome) = run(Policy::default(), "cat; echo bad >&2; exit 3", b"hello ");
         assert!(printed.contains("hello ") && printed.contains("bad"), "{printed}");
         assert_eq!(outcome.end, ProcessEnd::Exited(3));

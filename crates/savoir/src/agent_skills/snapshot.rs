@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use savoir_agent::library::{Folders, LibraryError, SkillFileState};
+use savoir_agent::library::{FolderLibrary, LibraryError, SkillFileState};
 
 use crate::installed::in_parallel;
 
@@ -20,7 +20,7 @@ const SEARCH_TIME_FACTOR: u32 = 50;
 /// The skills at the last search.
 #[derive(Debug)]
 pub(super) struct SkillsSnapshot {
-    pub(super) folders: Arc<Folders>,
+    pub(super) folders: Arc<FolderLibrary>,
     /// Number of searches that found changes.
     pub(super) revision: u64,
     /// The states of the folders with skills, in the order of the search.
@@ -34,7 +34,7 @@ impl SkillsSnapshot {
     pub(super) fn refresh(
         last: Option<Self>,
         search: impl FnOnce() -> Result<Vec<(String, PathBuf)>, LibraryError>,
-        open_folders: impl FnOnce(Vec<(String, PathBuf)>) -> Result<Folders, LibraryError>,
+        open_folders: impl FnOnce(Vec<(String, PathBuf)>) -> Result<FolderLibrary, LibraryError>,
     ) -> Result<Self, LibraryError> {
         let start = Instant::now();
         let last = match last {

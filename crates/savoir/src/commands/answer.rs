@@ -36,7 +36,7 @@ pub(super) struct PromptCommand<'a> {
     pub(super) directory: Option<&'a str>,
     /// `provider:model`.
     pub(super) model: Option<&'a str>,
-    pub(super) form: EventFormat,
+    pub(super) format: EventFormat,
     /// Why the run failed, for its record. With --json, the error is an event and is not returned.
     pub(super) failure: RefCell<Option<ErrorRecord>>,
 }
@@ -69,9 +69,9 @@ impl PromptCommand<'_> {
         let (out, events) = Emitter::channel();
         let Self { skill, inputs, directory, .. } = *self;
         let run = PromptRun { skill, inputs, directory, model: None, user: None };
-        let mut printer = Printer::new(self.form).with_reasons(failure.clone(), RUN_FAILED);
+        let mut printer = Printer::new(self.format).with_reasons(failure.clone(), RUN_FAILED);
         let is_checked = skill.outputs.as_ref().is_some_and(Output::is_checked);
-        if is_checked && self.form != EventFormat::Json {
+        if is_checked && self.format != EventFormat::Json {
             printer.buffer_answer();
         }
         let running = async {
@@ -87,7 +87,7 @@ impl PromptCommand<'_> {
         }
         let buffered = printer.take_buffered();
         let error = match ended? {
-            RunEnd::Well => return self.print_checked(buffered.as_deref()),
+            RunEnd::Completed => return self.print_checked(buffered.as_deref()),
             RunEnd::Stopped => CommandError::findings("the run was stopped").with_code("stopped"),
             RunEnd::Failed(message) => failure.get().unwrap_or_else(|| {
                 let code = outcome.error.and_then(|failure| failure.code);
@@ -95,13 +95,13 @@ impl PromptCommand<'_> {
             }),
         };
         // The author of the skill needs an answer that does not match.
-        if is_checked && self.form != EventFormat::Json && !outcome.text.is_empty() {
+        if is_checked && self.format != EventFormat::Json && !outcome.text.is_empty() {
             output::note(&outcome.text);
         }
         let code = error.code().unwrap_or_default().into_owned();
         *self.failure.borrow_mut() = Some(ErrorRecord { code, message: error.to_string() });
         // The error was already printed as an event.
-        if self.form == EventFormat::Json { Ok(error.report()) } else { Err(error) }
+        if self.format == EventFormat::Json { Ok(error.report()) } else { Err(error) }
     }
 
     /// Prints an answer that was buffered until it was checked.

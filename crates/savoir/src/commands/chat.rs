@@ -14,7 +14,7 @@ use savoir_agent::{
     host_tools::{Autonomy, HOST_TOOL_NAMES, HostTools, WorkspaceError},
     library::Library,
     skill_tools::{SkillToolEnvironment, SkillTools},
-    turn::{Agent, Conversation, Forks, TurnLimits},
+    turn::{Agent, Conversation, ForkMode, TurnLimits},
 };
 use savoir_engine::Home;
 use savoir_flow::{
@@ -48,7 +48,7 @@ const TURN_FAILED: &str = "turn-failed";
 #[command(after_help = "\
 Examples:
   savoir chat                            start a conversation in this folder
-  savoir chat --once \"Summarise README.md\"
+  savoir chat --once \"Summarize README.md\"
   git diff | savoir chat                 read the question from standard input
   savoir chat --workspace ~/project --model ollama:qwen3
   savoir chat --once \"…\" --json          print one event per line, for programs
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     budget: u64,
     /// Context size of the model; older messages are left out
     #[arg(long, value_name = "TOKENS", default_value_t = TurnLimits::default().context,
-          value_parser = at_least_a_page)]
+          value_parser = parse_context_tokens)]
     context: usize,
     /// Which skill tools to offer
     #[arg(long, value_name = "MODE", ignore_case = true, default_value = "Global")]
@@ -102,8 +102,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     match args.question()? {
         None if args.json => Err(CommandError::input("--json needs a question")
             .hint("pass one: savoir chat --once \"…\" --json")),
-        None => runtime::block_on_to_the_end(converse(args)),
-        Some(question) => match runtime::block_on_to_the_end(once(args, &question)) {
+        None => runtime::block_on_with_cleanup(start_conversation(args)),
+        Some(question) => match runtime::block_on_with_cleanup(answer_once(args, &question)) {
             Err(error) if args.json => events::report_failure(error),
             ended => ended,
         },
@@ -140,7 +140,7 @@ impl Args {
         self.json
     }
 
-    fn which_skills(&self) -> AgentSkillArgs {
+    fn skill_args(&self) -> AgentSkillArgs {
         match &self.skill_folders {
             Some(folders) => AgentSkillArgs { paths: folders.clone(), ..AgentSkillArgs::default() },
             None => AgentSkillArgs { project: self.workspace.clone(), ..AgentSkillArgs::default() },
@@ -154,7 +154,7 @@ impl Args {
 }
 
 /// Parses --context; a smaller context has no room for the system prompt.
-fn at_least_a_page(text: &str) -> Result<usize, String> {
+fn parse_context_tokens(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().map_err(|error| error.to_string())?;
     if count < MIN_CONTEXT_TOKENS {
         return Err(format!("a conversation needs at least {MIN_CONTEXT_TOKENS} tokens"));
@@ -165,14 +165,14 @@ fn at_least_a_page(text: &str) -> Result<usize, String> {
 /// An agent with its tools and conversation.
 struct ChatSession {
     agent: Agent,
-    host: Arc<HostTools>,
+    host_tools: Arc<HostTools>,
     conversation: Conversation,
     failure: Failure,
-    form: EventFormat,
+    format: EventFormat,
 }
 
 impl ChatSession {
-    async fn new(args: &Args, person: Arc<TerminalApprover>) -> Result<Self, CommandError> {
+    async fn new(args: &Args, approver: Arc<TerminalApprover>) -> Result<Self, CommandError> {
         let models = models::load_models()?;
         let (models, failure) = model_errors::choose(&models, args.model.as_deref()).await?;
         let home = Home::from_environment()?;
@@ -180,19 +180,20 @@ impl ChatSession {
         let run_env = trust::run_env(&home)?;
         let folder = args.workspace.as_deref().unwrap_or(Path::new("."));
         let autonomy = if args.autonomous { Autonomy::InWorkspace } else { Autonomy::Asks };
-        let host = HostTools::new(folder, &run_env, person.clone(), autonomy)?;
-        let skills = AgentSkills::new(args.which_skills(), home.clone())?;
+        let host_tools = HostTools::new(folder, &run_env, approver.clone(), autonomy)?;
+        let skills = AgentSkills::new(args.skill_args(), home.clone())?;
         let skills = Arc::new(if args.untrusted { skills.untrusted() } else { skills });
         // The folders of skills are protected, because a model that changes a skill could change
         // its own permissions.
         let found = skills.folders().map_err(|error| CommandError::input(&error))?;
-        let host = Arc::new(host.protecting(found.places().map(|(_, place)| place)));
+        let host_tools =
+            Arc::new(host_tools.protecting(found.skill_folders().map(|(_, folder)| folder)));
         let library = Arc::clone(&skills);
-        let bench = SkillToolEnvironment {
-            skill_folders: skills,
-            asker: person,
+        let skill_tool_environment = SkillToolEnvironment {
+            skill_loader: skills,
+            asker: approver,
             home,
-            run_env: host.run_env().clone(),
+            run_env: host_tools.run_env().clone(),
             mode: args.mode.as_str().to_owned(),
         };
         let services = Services {
@@ -209,53 +210,53 @@ impl ChatSession {
             instructions: None,
             user: None,
             library,
-            skill_tools: Some(Arc::new(SkillTools::new(bench))),
-            tools: vec![Arc::clone(&host) as _],
+            skill_tools: Some(Arc::new(SkillTools::new(skill_tool_environment))),
+            tools: vec![Arc::clone(&host_tools) as _],
             limits: args.limits(),
-            forks: if args.untrusted { Forks::Inline } else { Forks::SeparateAgent },
+            forks: if args.untrusted { ForkMode::Inline } else { ForkMode::SeparateAgent },
         };
-        let form = EventFormat::new(args.json, false);
-        Ok(Self { agent, host, conversation: Conversation::default(), failure, form })
+        let format = EventFormat::new(args.json, false);
+        Ok(Self { agent, host_tools, conversation: Conversation::default(), failure, format })
     }
 
     /// Prints one answer, until it ends or the user interrupts it.
     async fn turn(&mut self, message: &str) -> Result<(RunEnd, Printer), CommandError> {
         let (out, events) = Emitter::channel();
-        // A failure of an earlier turn.
+        // Drops the failure of an earlier turn.
         self.failure.take();
-        let mut printer = Printer::new(self.form).with_reasons(self.failure.clone(), TURN_FAILED);
+        let mut printer = Printer::new(self.format).with_reasons(self.failure.clone(), TURN_FAILED);
         let Self { agent, conversation, .. } = self;
         let answering = async move {
             // It fails if the user interrupted the answer, which the printer reports.
-            let _ = agent.answer(conversation, message, &out).await;
+            let _ = agent.run_turn_to_done_event(conversation, message, &out).await;
         };
         let (ended, ()) = tokio::join!(printer.follow(events), answering);
         Ok((ended?, printer))
     }
 
-    fn error(&self, message: String) -> CommandError {
+    fn turn_error(&self, message: String) -> CommandError {
         self.failure
             .take()
             .unwrap_or_else(|| CommandError::findings(message).with_code(TURN_FAILED))
     }
 }
 
-async fn once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
+async fn answer_once(args: &Args, question: &str) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
     let mut session = ChatSession::new(args, Arc::new(TerminalApprover::of_terminal())).await?;
     let turn = tokio::select! {
         turn = session.turn(question) => turn,
-        () = hangup.wait() => Ok((RunEnd::Stopped, Printer::new(session.form))),
+        () = hangup.wait() => Ok((RunEnd::Stopped, Printer::new(session.format))),
     };
-    session.host.wait_for_commands().await;
+    session.host_tools.wait_for_commands().await;
     let (ended, printer) = turn?;
     let error = match ended {
-        RunEnd::Well => match printer.first_unapproved_tool() {
+        RunEnd::Completed => match printer.first_unapproved_tool() {
             None => return Ok(ExitCode::SUCCESS),
             Some(tool) => unapproved_error(tool, args.autonomous),
         },
         RunEnd::Stopped => interrupted_error(),
-        RunEnd::Failed(message) => session.error(message),
+        RunEnd::Failed(message) => session.turn_error(message),
     };
     // The error was already printed as an event.
     if args.json { Ok(error.report()) } else { Err(error) }
@@ -267,14 +268,14 @@ fn unapproved_error(tool: &str, is_autonomous: bool) -> CommandError {
     let error = error.with_code("approval-needed");
     if !HOST_TOOL_NAMES.contains(&tool) {
         return error
-            .hint("run it on a terminal")
+            .hint("run it in a terminal")
             .hint("approve the tools of a skill with: savoir approve SKILL");
     }
     error.hint(if is_autonomous {
-        "run it on a terminal: a person must agree to web pages, and to commands that may do more than \
-         the skill in use allows"
+        "run it in a terminal: a person must agree to web pages, and to commands that may do more than \
+         approval"
     } else {
-        "run it on a terminal, or use --autonomous for changes inside the workspace; it covers neither \
+        "run it in a terminal, or use --autonomous for changes inside the workspace; it covers neither \
          web pages nor commands that may do more than the skill in use allows"
     })
 }
@@ -284,21 +285,21 @@ fn interrupted_error() -> CommandError {
 }
 
 /// Runs a conversation until the user quits.
-async fn converse(args: &Args) -> Result<ExitCode, CommandError> {
+async fn start_conversation(args: &Args) -> Result<ExitCode, CommandError> {
     let hangup = Hangup::listen()?;
     let lines = Arc::new(InputLines::of_terminal());
     let mut session =
         ChatSession::new(args, Arc::new(TerminalApprover::at(Arc::clone(&lines)))).await?;
     output::note("Ask a question. /skills lists the skills, /quit quits, Ctrl-C stops an answer.");
     let ended = tokio::select! {
-        ended = converse_in_turns(&mut session, &lines) => ended,
+        ended = chat_loop(&mut session, &lines) => ended,
         () = hangup.wait() => Err(interrupted_error()),
     };
-    session.host.wait_for_commands().await;
+    session.host_tools.wait_for_commands().await;
     ended
 }
 
-async fn converse_in_turns(
+async fn chat_loop(
     session: &mut ChatSession,
     lines: &InputLines,
 ) -> Result<ExitCode, CommandError> {
@@ -312,11 +313,11 @@ async fn converse_in_turns(
                 output::note(&format!("unknown command {word}; use /skills or /quit"));
             }
             message => match session.turn(message).await?.0 {
-                RunEnd::Well => {}
+                RunEnd::Completed => {}
                 RunEnd::Stopped => output::note("stopped"),
                 RunEnd::Failed(message) => {
-                    // The conversation goes on.
-                    let _ = session.error(message).report();
+                    // The conversation continues.
+                    let _ = session.turn_error(message).report();
                 }
             },
         }

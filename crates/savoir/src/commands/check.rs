@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
 const NAME_A_SKILL: &str = "pass a skill's folder, a folder above it, or a file";
 
 /// Candidates per batch; batches reduce the number of messages between threads.
-const BATCH: usize = 128;
+const SKILLS_PER_BATCH: usize = 128;
 
 /// A batch for a worker, and the channel for its outcomes.
 type Job = (Vec<Candidate>, mpsc::Sender<Vec<CheckOutcome>>);
@@ -235,7 +235,7 @@ fn walk_in_batches(
         let (done, outcomes) = mpsc::channel();
         to_print.send(outcomes).is_ok() && to_work.send((batch, done)).is_ok()
     };
-    let mut batch = Vec::with_capacity(BATCH);
+    let mut batch = Vec::with_capacity(SKILLS_PER_BATCH);
     let mut copies = LockedCopies::default();
     discover::walk(paths, &mut |candidate| {
         if let Candidate::Skill { folder: Some(folder), named: false, .. } = &candidate
@@ -246,7 +246,7 @@ fn walk_in_batches(
             return true;
         }
         batch.push(candidate);
-        batch.len() < BATCH || send(std::mem::take(&mut batch))
+        batch.len() < SKILLS_PER_BATCH || send(std::mem::take(&mut batch))
     });
     send(batch);
 }
@@ -366,7 +366,7 @@ fn check_one(
     if let Some(folder) = folder
         && plan.options.select.is_empty()
     {
-        let files = eval_files::with_mistakes(folder, &checked.reading.skill.name);
+        let files = eval_files::find_invalid_eval_files(folder, &checked.reading.skill.name);
         outcome.evals = files.into_iter().map(|file| eval_outcome(folder, file)).collect();
     }
     if !outcome.diagnostics.is_empty() {

@@ -493,9 +493,9 @@ fn manifest_entry(
     offer: OfferedSkill,
     listings: &[SourceListing],
 ) -> Result<(OfferedSkill, FetchReason), CommandError> {
-    let mut wanted = install::requirement_for(&offer.place, context.skill_set.root());
+    let mut wanted = install::requirement_for(&offer.source, context.skill_set.root());
     if let (SkillRequirement::Url { url, integrity }, PinnedSource::Url { digest, .. }) =
-        (&mut wanted, &offer.place)
+        (&mut wanted, &offer.source)
     {
         let is_pinned =
             listings.iter().any(|listing| listing.pinned && listing.offers.contains(&offer));

@@ -79,7 +79,7 @@ impl Environment for Machine {
     }
 
     fn check_evals(&self, folder: &Folder, skill: &str, path: &str) -> Vec<FileProblem> {
-        let files = eval_files::with_mistakes(folder, skill).into_iter();
+        let files = eval_files::find_invalid_eval_files(folder, skill).into_iter();
         let found = files.filter(|file| file.path == path).flat_map(|file| file.diagnostics);
         let problem = |found: Diagnostic| FileProblem {
             span: found.span.start..found.span.end,

@@ -66,15 +66,15 @@ fn serve(args: &Args) -> Result<ExitCode, CommandError> {
     start_log();
     let home = Home::from_environment()?;
     let skills = Arc::new(AgentSkills::new(args.which.clone(), home.clone())?.with_later_skills());
-    let bench = SkillToolEnvironment {
-        skill_folders: Arc::clone(&skills) as _,
+    let skill_tool_environment = SkillToolEnvironment {
+        skill_loader: Arc::clone(&skills) as _,
         asker: Arc::new(mcp::Elicitation),
         run_env: trust::run_env(&home)?,
         home,
         mode: args.mode.as_str().to_owned(),
     };
     let library: Arc<dyn Library> = Arc::clone(&skills) as _;
-    let tools = Some(Arc::new(SkillTools::new(bench)));
+    let tools = Some(Arc::new(SkillTools::new(skill_tool_environment)));
     let context = McpContext {
         library,
         files: skills,

@@ -100,7 +100,7 @@ fn options(args: &Args) -> MigrateOptions {
         name: args.name.clone(),
         breadth: if args.strict { PermissionBreadth::Scoped } else { PermissionBreadth::Any },
         output: args.output.clone(),
-        existing: if args.force { ExistingOutput::Goes } else { ExistingOutput::Stays },
+        existing: if args.force { ExistingOutput::Replace } else { ExistingOutput::Keep },
         mode: if args.dry_run { Mode::Try } else { Mode::Write },
         scrutiny: if args.validate {
             ReportedFindings::Everything

@@ -158,11 +158,11 @@ fn put_to_model(
     directory: Option<&str>,
 ) -> Result<ExitCode, CommandError> {
     context.warn_of_text();
-    let (skill, model, form) = (&context.loaded_skill.skill, context.model(), context.form());
+    let (skill, model, format) = (&context.loaded_skill.skill, context.model(), context.form());
     let mut record = prompt_record(context.loaded_skill);
     let started = Instant::now();
     let command =
-        PromptCommand { skill, inputs, directory, model, form, failure: RefCell::default() };
+        PromptCommand { skill, inputs, directory, model, format, failure: RefCell::default() };
     let ended = command.run();
     record.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     record.error = command.failure.take().or_else(|| {

@@ -5,12 +5,12 @@ use std::{fs, io, path::Path, process::ExitCode};
 use savoir_engine::{
     RunError,
     approval::{ExtraGrants, shell_word},
-    contract::{
-        ObservedPlan, allow_options, missing_permissions, smallest_permissions, widen_policy,
-    },
     envelope::{Envelope, Stream},
     run::{FinishedRun, RunPlan},
     run_environment::RunEnvironment,
+    smallest_permissions::{
+        ObservedPlan, allow_options, missing_permissions, smallest_permissions, widen_policy,
+    },
 };
 use savoir_skill::{
     Reading, Source,
@@ -90,7 +90,7 @@ impl Recorder<'_> {
         if let Err(refusal) = widen_policy(&mut plan, loaded_skill, run_env, extra) {
             return Err(RunError::from(refusal).into());
         }
-        let observed = ObservedPlan::of(&plan, loaded_skill, context.home());
+        let observed = ObservedPlan::new(&plan, loaded_skill, context.home());
         let finished = context.run_quietly(plan, printed)?;
         let used = smallest_permissions(&finished.outcome, &observed, loaded_skill, run_env);
         Ok((finished, used))

@@ -256,7 +256,7 @@ fn warn_not_recorded(error: &dyn std::fmt::Display) {
 /// The path of a script that was named without its folder, if there is only one of that name.
 fn script_of(loaded_skill: &LoadedSkill, name: String) -> String {
     let LoadedSkill { skill, .. } = loaded_skill;
-    if name.contains('/') || call::tool(skill, &name).is_ok() {
+    if name.contains('/') || call::find_tool(skill, &name).is_ok() {
         return name;
     }
     let is_meant = |path: &&String| Path::new(path.as_str()).file_name() == Some(name.as_ref());
@@ -456,7 +456,7 @@ impl RunContext<'_> {
     /// Whether the name is a file of the skill and not one of its tools.
     fn is_script(&self, name: &str) -> bool {
         let folder = self.loaded_skill.folder.as_deref();
-        call::tool(&self.loaded_skill.skill, name).is_err()
+        call::find_tool(&self.loaded_skill.skill, name).is_err()
             && folder.is_some_and(|folder| folder.join(name).is_file())
     }
 
@@ -465,7 +465,7 @@ impl RunContext<'_> {
         if self.is_script(tool) {
             return Ok(CallInput::ScriptArguments(words.clone()));
         }
-        if tool.contains('/') && call::tool(&self.loaded_skill.skill, tool).is_err() {
+        if tool.contains('/') && call::find_tool(&self.loaded_skill.skill, tool).is_err() {
             let folder = self.loaded_skill.path().display();
             return Err(CommandError::input(format!("the file {tool} does not exist in {folder}"))
                 .with_code("unknown-tool")

@@ -27,8 +27,8 @@ use self::{greeting::Greeting, stop::Signals};
 use crate::{
     agent_skills::DiskSkillReader,
     config::{
-        ADDRESS, Config, GRACE, KEEP_RUNS_DAYS, LogFormat, LogLevel, Quota, RateLimit, Readers,
-        Registration, ServeLayer,
+        Config, DEFAULT_ADDRESS, DEFAULT_GRACE_SECONDS, DEFAULT_KEEP_RUNS_DAYS, LogFormat,
+        LogLevel, Quota, RateLimit, Readers, Registration, ServeLayer,
     },
     error::CommandError,
     extractor, models, runtime,
@@ -123,11 +123,11 @@ struct OidcArgs {
     trust_email: bool,
 }
 
-/// Options for catalogues, integrations and tools.
+/// Options for catalogs, integrations and tools.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Skills and tools")]
 struct PersonalArgs {
-    /// Repository or URL prefix that the catalogue may read besides GitHub; may be repeated
+    /// Repository or URL prefix that the catalog may read besides GitHub; may be repeated
     #[arg(long = "catalog-allow", value_name = "URL")]
     catalog_allow: Vec<String>,
     /// Folder with integrations whose skills the server provides; may be repeated
@@ -195,7 +195,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let config = Config::load(Path::new("."))?;
-    let settings = args.layer().over(config.serve.clone());
+    let settings = args.layer().merge_over(config.serve.clone());
     require_urls(&settings)?;
     let location = StorageLocation::new(&settings, &Home::from_environment()?)?;
     require_folder(&settings, &location)?;
@@ -254,14 +254,15 @@ async fn serve(
 ) -> Result<ExitCode, CommandError> {
     let signals = Signals::listen()?;
     // If the port is in use, the command fails before it creates anything.
-    let (listener, address) = listen(settings.address.as_deref().unwrap_or(ADDRESS)).await?;
+    let (listener, address) =
+        listen(settings.address.as_deref().unwrap_or(DEFAULT_ADDRESS)).await?;
     let (database, storage) = location.open().await?;
     savoir_server::install_examples(&database, &storage).await?;
     let config = server_config(&settings, address, &location)?;
     let config = ServerConfig { log_tail: Some(log_tail), ..config };
     raise_open_files();
     let greeting = Greeting {
-        form: settings.log.unwrap_or_default(),
+        format: settings.log.unwrap_or_default(),
         url: config.public_url.clone(),
         address,
         location: &location,
@@ -358,9 +359,9 @@ fn server_config(
         quotas: settings.quota.map_or(default.quotas, |quota| quota.0),
         cors_origins: settings.cors_origins.clone().unwrap_or(default.cors_origins),
         behind_proxy: settings.behind_proxy.unwrap_or(default.behind_proxy),
-        grace: Duration::from_secs(settings.grace.unwrap_or(GRACE)),
+        grace: Duration::from_secs(settings.grace.unwrap_or(DEFAULT_GRACE_SECONDS)),
         run_retention: Duration::from_hours(
-            settings.keep_runs.unwrap_or(KEEP_RUNS_DAYS).saturating_mul(24),
+            settings.keep_runs.unwrap_or(DEFAULT_KEEP_RUNS_DAYS).saturating_mul(24),
         ),
         workflow_http: HttpPolicy {
             private: settings.workflow_private.unwrap_or(false),

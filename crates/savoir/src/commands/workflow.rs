@@ -231,7 +231,7 @@ async fn follow(
     let (ended, ()) = tokio::join!(printer.follow(events), running);
     printer.print_sources(&super::kb::Names::new());
     let error = match ended? {
-        RunEnd::Well => return Ok(ExitCode::SUCCESS),
+        RunEnd::Completed => return Ok(ExitCode::SUCCESS),
         RunEnd::Stopped => CommandError::findings("the run was stopped").with_code("stopped"),
         RunEnd::Failed(message) => failure(&message).with_code("workflow-failed"),
     };

@@ -8,17 +8,17 @@ use savoir_store::Quotas;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::boolean;
+use super::{parse_bool, split_list};
 use crate::error::CommandError;
 
 /// Default address of the server.
-pub(crate) const ADDRESS: &str = "127.0.0.1:7878";
+pub(crate) const DEFAULT_ADDRESS: &str = "127.0.0.1:7878";
 
 /// Default number of seconds that open streams may continue after a request to stop.
-pub(crate) const GRACE: u64 = 20;
+pub(crate) const DEFAULT_GRACE_SECONDS: u64 = 20;
 
-/// How long the history of runs is kept.
-pub(crate) const KEEP_RUNS_DAYS: u64 = 30;
+/// Default number of days after which finished runs are deleted.
+pub(crate) const DEFAULT_KEEP_RUNS_DAYS: u64 = 30;
 
 /// Settings of one layer: a file, the environment, or the command line.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -224,7 +224,8 @@ impl fmt::Display for RateLimit {
 pub(crate) struct Quota(pub(crate) Quotas);
 
 /// Suffixes of a number of bytes.
-const UNITS: [(char, u64); 4] = [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
+const BINARY_UNITS: [(char, u64); 4] =
+    [('T', 1 << 40), ('G', 1 << 30), ('M', 1 << 20), ('K', 1 << 10)];
 
 impl FromStr for Quota {
     type Err = String;
@@ -242,7 +243,7 @@ impl FromStr for Quota {
                 )
             };
             let (name, number) = part.split_once('=').ok_or_else(wrong)?;
-            let number = count(number.trim()).ok_or_else(wrong)?;
+            let number = parse_count(number.trim()).ok_or_else(wrong)?;
             match name.trim() {
                 "skills" => quotas.skills = number,
                 "documents" => quotas.documents = number,
@@ -256,8 +257,8 @@ impl FromStr for Quota {
 }
 
 /// `20000` or `20G`.
-fn count(text: &str) -> Option<u64> {
-    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
+fn parse_count(text: &str) -> Option<u64> {
+    let unit = BINARY_UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
     let digits = unit.map_or(text, |(unit, _)| text.trim_end_matches(*unit));
     digits.parse::<u64>().ok()?.checked_mul(unit.map_or(1, |(_, factor)| *factor))
 }
@@ -282,8 +283,8 @@ impl fmt::Display for Quota {
         if self.0 == Quotas::NONE {
             return f.write_str("off");
         }
-        let whole = |(_, factor): &&(char, u64)| bytes > 0 && bytes % factor == 0;
-        let bytes = match UNITS.iter().find(whole) {
+        let divides_evenly = |(_, factor): &&(char, u64)| bytes > 0 && bytes % factor == 0;
+        let bytes = match BINARY_UNITS.iter().find(divides_evenly) {
             Some((unit, factor)) => format!("{}{unit}", bytes / factor),
             None => bytes.to_string(),
         };
@@ -295,7 +296,7 @@ impl ServeLayer {
     /// Every setting with its default. Environment variables are `SAVOIR_` and the name in capitals.
     pub(crate) fn defaults() -> [(&'static str, Value); 30] {
         [
-            ("address", json!(ADDRESS)),
+            ("address", json!(DEFAULT_ADDRESS)),
             ("admin-email", Value::Null),
             ("behind-proxy", json!(false)),
             ("catalog-allow", Value::Null),
@@ -303,9 +304,9 @@ impl ServeLayer {
             ("cors-origins", json!(savoir_server::Config::default().cors_origins)),
             ("data", Value::Null),
             ("database", Value::Null),
-            ("grace", json!(GRACE)),
+            ("grace", json!(DEFAULT_GRACE_SECONDS)),
             ("integrations", Value::Null),
-            ("keep-runs", json!(KEEP_RUNS_DAYS)),
+            ("keep-runs", json!(DEFAULT_KEEP_RUNS_DAYS)),
             ("log", json!(LogFormat::default())),
             ("log-level", json!(LogLevel::default())),
             ("oidc-client-id", Value::Null),
@@ -339,24 +340,24 @@ impl ServeLayer {
             let value = value.into_string().map_err(|_| {
                 CommandError::input(format!("{name} is not UTF-8")).hint("set it to UTF-8 text")
             })?;
-            let layer = Self::of_variable(setting, &name, value)?;
+            let layer = Self::from_variable(setting, &name, value)?;
             layers.push((name, layer));
         }
         Ok(layers)
     }
 
-    fn of_variable(setting: &str, name: &str, value: String) -> Result<Self, CommandError> {
+    fn from_variable(setting: &str, name: &str, value: String) -> Result<Self, CommandError> {
         let mut layer = Self::default();
         let wrong = |problem: String| CommandError::input(format!("{name}: {problem}"));
         match setting {
             "address" => layer.address = Some(value),
             "admin-email" => layer.admin_email = Some(value),
-            "behind-proxy" => layer.behind_proxy = Some(boolean(name, &value)?),
-            "catalog-allow" => layer.catalog_allow = Some(words(&value)),
-            "chat-tools" => layer.chat_tools = Some(boolean(name, &value)?),
-            "cors-origins" => layer.cors_origins = Some(words(&value)),
+            "behind-proxy" => layer.behind_proxy = Some(parse_bool(name, &value)?),
+            "catalog-allow" => layer.catalog_allow = Some(split_list(&value)),
+            "chat-tools" => layer.chat_tools = Some(parse_bool(name, &value)?),
+            "cors-origins" => layer.cors_origins = Some(split_list(&value)),
             "integrations" => {
-                layer.integrations = Some(words(&value).into_iter().map(Into::into).collect());
+                layer.integrations = Some(split_list(&value).into_iter().map(Into::into).collect());
             }
             "data" => layer.data = Some(value.into()),
             "database" => layer.database = Some(value),
@@ -378,7 +379,7 @@ impl ServeLayer {
             "oidc-client-secret" => layer.oidc_client_secret = Some(value),
             "oidc-issuer" => layer.oidc_issuer = Some(value),
             "oidc-name" => layer.oidc_name = Some(value),
-            "oidc-trust-email" => layer.oidc_trust_email = Some(boolean(name, &value)?),
+            "oidc-trust-email" => layer.oidc_trust_email = Some(parse_bool(name, &value)?),
             "public-url" => layer.public_url = Some(value),
             "quota" => layer.quota = Some(value.parse().map_err(wrong)?),
             "rate-limit" => layer.rate_limit = Some(value.parse().map_err(wrong)?),
@@ -386,22 +387,23 @@ impl ServeLayer {
                 layer.registration = Some(Registration::from_str(&value, false).map_err(wrong)?);
             }
             "registry-audit" => layer.registry_audit = Some(value),
-            "registry-detonation" => layer.registry_detonation = Some(boolean(name, &value)?),
+            "registry-detonation" => layer.registry_detonation = Some(parse_bool(name, &value)?),
             "registry-readers" => {
                 layer.registry_readers = Some(Readers::from_str(&value, false).map_err(wrong)?);
             }
-            "registry-redirect" => layer.registry_redirect = Some(boolean(name, &value)?),
-            "skill-tools" => layer.skill_tools = Some(boolean(name, &value)?),
-            "workflow-hosts" => layer.workflow_hosts = Some(words(&value)),
-            "workflow-private" => layer.workflow_private = Some(boolean(name, &value)?),
-            _ => layer.storage = Some(value),
+            "registry-redirect" => layer.registry_redirect = Some(parse_bool(name, &value)?),
+            "skill-tools" => layer.skill_tools = Some(parse_bool(name, &value)?),
+            "workflow-hosts" => layer.workflow_hosts = Some(split_list(&value)),
+            "workflow-private" => layer.workflow_private = Some(parse_bool(name, &value)?),
+            "storage" => layer.storage = Some(value),
+            _ => return Err(wrong(format!("`{setting}` cannot be set by a variable"))),
         }
         Ok(layer)
     }
 
     /// Merges two layers; the values of this layer take precedence.
     #[must_use]
-    pub(crate) fn over(self, below: Self) -> Self {
+    pub(crate) fn merge_over(self, below: Self) -> Self {
         Self {
             address: self.address.or(below.address),
             data: self.data.or(below.data),
@@ -437,18 +439,12 @@ impl ServeLayer {
     }
 }
 
-/// Splits a list at commas.
-fn words(value: &str) -> Vec<String> {
-    let words = value.split(',').map(str::trim).filter(|word| !word.is_empty());
-    words.map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_as_they_are_shown() {
+    fn quota_and_rate_limit_round_trip() {
         for text in ["skills=5,documents=20000,versions=20000,bytes=20G", "off"] {
             assert_eq!(text.parse::<Quota>().unwrap().to_string(), text);
         }

@@ -22,7 +22,7 @@ impl ServeLayer {
 
     /// Merges two layers; the values of this layer take precedence.
     #[must_use]
-    pub(crate) fn over(self, mut below: Self) -> Self {
+    pub(crate) fn merge_over(self, mut below: Self) -> Self {
         below.0.extend(self.0);
         below
     }

@@ -1,4 +1,4 @@
-//! Runs the vectors of Personal Agent: tools, the preamble and the curator.
+//! Runs the conformance vectors of Personal Agent: allowed tools, preamble, lifecycle.
 
 use savoir_skill::{
     Dialect,
@@ -21,7 +21,7 @@ struct PreambleInput {
 #[derive(Deserialize)]
 struct IdleInput {
     #[serde(flatten)]
-    standing: CurationInfo,
+    curation: CurationInfo,
     idle_days: Vec<u32>,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn run_operation(op: &str, input: &Value) -> OperationResult {
             Ok(personal_agent::preamble_line(&name, &description, when_to_use.as_deref()).into())
         }
         "curator" => {
-            let IdleInput { standing, idle_days } = parse_input(input)?;
-            let states = idle_days.into_iter().map(|days| standing.after(days));
+            let IdleInput { curation, idle_days } = parse_input(input)?;
+            let states = idle_days.into_iter().map(|days| curation.state_after_idle(days));
             Ok(states.map(|state| json!({"state": state, "enabled": state.is_enabled()})).collect())
         }
         _ => Err(OperationError::Unsupported),

@@ -25,7 +25,7 @@ pub(super) enum Preset {
 
 /// The permissions of a preset.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Folders {
+pub(super) struct PresetPermissions {
     pub(super) read: Vec<String>,
     pub(super) write: Vec<String>,
 }
@@ -43,17 +43,17 @@ impl fmt::Display for Preset {
 
 impl Preset {
     /// The permissions in the current folder.
-    pub(super) fn folders(self) -> Result<Folders, CommandError> {
+    pub(super) fn permissions(self) -> Result<PresetPermissions, CommandError> {
         let run_env = RunEnvironment::here()?;
         let variable = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-        self.folders_at(&run_env, variable)
+        self.permissions_at(&run_env, variable)
     }
 
-    fn folders_at(
+    fn permissions_at(
         self,
         run_env: &RunEnvironment,
-        environment: Option<PathBuf>,
-    ) -> Result<Folders, CommandError> {
+        virtual_env: Option<PathBuf>,
+    ) -> Result<PresetPermissions, CommandError> {
         let missing = |what: &str, hint: &str| {
             let message = format!("--allow {self}: {what} in {}", run_env.directory.display());
             Err(CommandError::input(message).hint(hint))
@@ -63,7 +63,9 @@ impl Preset {
             return missing("there is no project", "go to the folder of a project");
         }
         match self {
-            Self::Project | Self::Npm => Ok(Folders { read: Vec::new(), write: texts([root]) }),
+            Self::Project | Self::Npm => {
+                Ok(PresetPermissions { read: Vec::new(), write: path_strings([root]) })
+            }
             Self::Git => {
                 let Some(root) = &run_env.repository else {
                     return missing("there is no git repository", "create one: git init");
@@ -76,17 +78,20 @@ impl Preset {
                     let hint = "name the folders with --allow-write";
                     return missing(".git is not a folder", hint);
                 }
-                let own = [".gitconfig", ".config/git"].map(|name| run_env.home.join(name));
-                let read = texts(own.iter().filter(|path| path.exists()).map(PathBuf::as_path));
-                Ok(Folders { read, write: texts([root.as_path(), &git]) })
+                let git_config = [".gitconfig", ".config/git"].map(|name| run_env.home.join(name));
+                let read = path_strings(
+                    git_config.iter().filter(|path| path.exists()).map(PathBuf::as_path),
+                );
+                Ok(PresetPermissions { read, write: path_strings([root.as_path(), &git]) })
             }
             Self::PythonEnv => {
                 let beside = [".venv", "venv"].map(|name| root.join(name));
-                let found = environment.into_iter().chain(beside).find(|path| is_environment(path));
+                let found = virtual_env.into_iter().chain(beside).find(|path| is_virtual_env(path));
                 match found {
-                    Some(path) => {
-                        Ok(Folders { read: texts([path.as_path()]), ..Folders::default() })
-                    }
+                    Some(path) => Ok(PresetPermissions {
+                        read: path_strings([path.as_path()]),
+                        ..PresetPermissions::default()
+                    }),
                     None => missing("there is no .venv", "create one: python3 -m venv .venv"),
                 }
             }
@@ -94,24 +99,24 @@ impl Preset {
     }
 }
 
-fn is_environment(path: &Path) -> bool {
+fn is_virtual_env(path: &Path) -> bool {
     path.join("pyvenv.cfg").is_file()
 }
 
-fn texts<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
+fn path_strings<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
     paths.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-impl Folders {
+impl PresetPermissions {
     /// The permissions as options, each after a space.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn to_options(&self) -> String {
         let reads = self.read.iter().map(|path| ("--allow-read", path));
         let writes = self.write.iter().map(|path| ("--allow-write", path));
-        let mut words = String::new();
+        let mut options = String::new();
         for (name, path) in writes.chain(reads) {
-            words.extend([" ", name, " ", &shell_word(path)]);
+            options.extend([" ", name, " ", &shell_word(path)]);
         }
-        words
+        options
     }
 }
 
@@ -122,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_stand_for_folders() {
+    fn presets_list_their_folders() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let [home, work] = ["home", "work"].map(|name| root.join(name));
@@ -131,16 +136,19 @@ mod tests {
         fs::create_dir(&home).unwrap();
         fs::write(home.join(".gitconfig"), "").unwrap();
         let run_env = RunEnvironment::at(&work.join("sub"), &home);
-        let of = |preset: Preset| preset.folders_at(&run_env, None);
+        let of = |preset: Preset| preset.permissions_at(&run_env, None);
         let git = of(Preset::Git).unwrap();
-        assert_eq!(git.write, texts([work.as_path(), &work.join(".git")]));
-        assert_eq!(git.read, texts([home.join(".gitconfig").as_path()]));
-        assert_eq!(of(Preset::Project).unwrap().write, texts([work.as_path()]));
+        assert_eq!(git.write, path_strings([work.as_path(), &work.join(".git")]));
+        assert_eq!(git.read, path_strings([home.join(".gitconfig").as_path()]));
+        assert_eq!(of(Preset::Project).unwrap().write, path_strings([work.as_path()]));
         assert!(of(Preset::PythonEnv).is_err());
         fs::create_dir(work.join(".venv")).unwrap();
         fs::write(work.join(".venv/pyvenv.cfg"), "").unwrap();
-        assert_eq!(of(Preset::PythonEnv).unwrap().read, texts([work.join(".venv").as_path()]));
+        assert_eq!(
+            of(Preset::PythonEnv).unwrap().read,
+            path_strings([work.join(".venv").as_path()])
+        );
         let outside = RunEnvironment::at(&home, &root);
-        assert!(Preset::Git.folders_at(&outside, None).is_err());
+        assert!(Preset::Git.permissions_at(&outside, None).is_err());
     }
 }

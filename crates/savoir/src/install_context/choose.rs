@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use savoir_lint::words::nearest;
+use savoir_lint::words::{nearest, shorten};
 use savoir_package::source::{self, OfferedSkill, PinnedSource, PluginExtra};
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ fn no_such_skill(name: &str, listings: &[SourceListing], offers: &[OfferedSkill]
 /// relative to the current folder.
 fn is_at_or_below(offer: &OfferedSkill, path: &str, root: &Path) -> bool {
     let path = path.trim_end_matches('/').trim_start_matches("./");
-    let inside = match &offer.place {
+    let inside = match &offer.source {
         PinnedSource::Git(git) => &git.path,
         PinnedSource::Path { path: folder, inside } if inside.is_empty() => {
             let Ok(folder) = folder.canonicalize() else { return false };
@@ -228,7 +228,7 @@ fn json(listings: &[SourceListing], root: &Path) -> Value {
         json!({
             "name": offer.name,
             "description": offer.description,
-            "source": offer.place.text(root),
+            "source": offer.source.text(root),
         })
     };
     let listing = |listing: &SourceListing| {
@@ -258,9 +258,5 @@ fn names(offers: &[OfferedSkill]) -> String {
 }
 
 fn truncate_description(text: Option<&str>) -> Cow<'_, str> {
-    let text = text.unwrap_or_default();
-    match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => Cow::Owned(format!("{}…", output::cell(text[..end].trim_end()))),
-        None => output::cell(text),
-    }
+    Cow::Owned(output::cell(&shorten(text.unwrap_or_default(), MAX_DESCRIPTION_CHARS)).into_owned())
 }

@@ -45,7 +45,7 @@ impl InstallContext {
         let mut arrived = FetchedSkills::default();
         let mut arrivals = Vec::with_capacity(offers.len());
         for (tree, (offer, why)) in fetched.zip(wanted) {
-            let source = locked_source(&offer.place, self.skill_set.root())?;
+            let source = locked_source(&offer.source, self.skill_set.root())?;
             match tree {
                 Ok(tree) => arrivals.push(FetchedSkill {
                     tree,
@@ -166,7 +166,7 @@ impl InstallContext {
         if let Ok(named) = folder.canonicalize() {
             installed.remove(&named);
         }
-        let is_copy = |offer: &OfferedSkill| match &offer.place {
+        let is_copy = |offer: &OfferedSkill| match &offer.source {
             PinnedSource::Path { path, inside } => {
                 path.join(inside).canonicalize().is_ok_and(|path| installed.contains(&path))
             }

@@ -239,7 +239,7 @@ impl InstallContext {
     ) -> Result<FetchedSkills, CommandError> {
         let mut names = BTreeMap::new();
         for (name, offer, _) in &requested {
-            let source = locked_source(&offer.place, self.skill_set.root())?;
+            let source = locked_source(&offer.source, self.skill_set.root())?;
             names.insert(source.to_string(), name.clone());
         }
         let offers: Vec<(OfferedSkill, FetchReason)> =
@@ -272,7 +272,7 @@ impl InstallContext {
         });
         for (offer, _) in &offers {
             if lacks_needs(&ready, state) {
-                let around = self.skills_in_same_folder(&offer.place)?;
+                let around = self.skills_in_same_folder(&offer.source)?;
                 ready = self.with_needs(ready, &around, &state.lock)?;
             }
         }
@@ -329,7 +329,7 @@ impl InstallContext {
         offer: &OfferedSkill,
     ) -> Option<(SourceError, String)> {
         let old = PinnedSource::parse(&locked.source.to_string(), self.skill_set.root()).ok()?;
-        let (PinnedSource::Git(old), PinnedSource::Git(new)) = (old, &offer.place) else {
+        let (PinnedSource::Git(old), PinnedSource::Git(new)) = (old, &offer.source) else {
             return None;
         };
         match (&old.reference, &new.reference) {
@@ -337,9 +337,9 @@ impl InstallContext {
                 if tag == now && old.commit != new.commit =>
             {
                 let (url, tag) = (old.url, tag.clone());
-                let (locked, now) = (old.commit, TagLocation::At(new.commit.clone()));
+                let (locked, location) = (old.commit, TagLocation::At(new.commit.clone()));
                 let moved_tag = tag.clone();
-                Some((SourceError::TagMoved { url, tag, locked, now }, moved_tag))
+                Some((SourceError::TagMoved { url, tag, locked, location }, moved_tag))
             }
             _ => None,
         }

@@ -11,7 +11,7 @@ use savoir_package::source::{self, Watcher};
 use crate::{output, progress::LogLines};
 
 /// Shorter tasks show no progress.
-const DELAY: Duration = Duration::from_millis(300);
+const DISPLAY_DELAY: Duration = Duration::from_millis(300);
 
 /// Minimum time between updates.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(80);
@@ -48,7 +48,7 @@ impl Progress {
             return line.log.print(|| what.to_owned());
         }
         let recently = line.shown.is_some_and(|shown| shown.elapsed() < REDRAW_INTERVAL);
-        if recently || line.since.elapsed() < DELAY {
+        if recently || line.since.elapsed() < DISPLAY_DELAY {
             return;
         }
         line.shown = Some(Instant::now());

@@ -145,7 +145,7 @@ fn from_source(
         Ok(FetchedTree {
             tree: fetcher.fetch(&offer).await?,
             called: offer.called().to_owned(),
-            source: locked_source(&offer.place, here)?,
+            source: locked_source(&offer.source, here)?,
             tool,
         })
     })
@@ -209,7 +209,7 @@ pub(crate) fn is_absent(error: &SourceError) -> bool {
 /// Finds the skill of a repository that the start of a path names: by its path, by the end of its
 /// path, or by its name. Returns the skill and the rest of the path.
 pub(crate) fn pick(offers: &[OfferedSkill], path: &str) -> Option<(OfferedSkill, Option<String>)> {
-    let place = |offer: &OfferedSkill| match &offer.place {
+    let place = |offer: &OfferedSkill| match &offer.source {
         PinnedSource::Git(place) => place.path.clone(),
         _ => String::new(),
     };

@@ -164,7 +164,7 @@ impl Catalog {
         let offers =
             fetched.map_err(|_| self.timeout_message())?.map_err(|error| error.to_string())?;
         let listed = offers.into_iter().filter_map(|(offer, sha)| {
-            let PinnedSource::Git(place) = &offer.place else { return None };
+            let PinnedSource::Git(place) = &offer.source else { return None };
             let folder = place.path.clone();
             Some(ListedSkill { offer, folder, sha: sha? })
         });

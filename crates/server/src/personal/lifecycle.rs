@@ -34,8 +34,8 @@ impl SkillWriter {
             let facts = SkillFacts::for_owner(seen, stored.owner, begun);
             let idle = now.seconds().saturating_sub(facts.idle_since(file.updated_at).seconds());
             let days = u32::try_from(idle / SECONDS_PER_DAY).unwrap_or(0);
-            let standing = CurationInfo { provenance: facts.source, pinned: facts.pinned };
-            let lifecycle = standing.after(days);
+            let curation = CurationInfo { provenance: facts.source, pinned: facts.pinned };
+            let lifecycle = curation.state_after_idle(days);
             if lifecycle == facts.lifecycle {
                 continue;
             }

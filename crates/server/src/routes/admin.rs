@@ -71,12 +71,12 @@ fn role(word: &str) -> Role {
 /// The new password of an account.
 #[derive(Debug, ToSchema)]
 #[schema(as = ResetPassword)]
-struct GivenPassword {
+struct PasswordRequest {
     #[schema(min_length = 6)]
     password: String,
 }
 
-impl Shape for GivenPassword {
+impl Shape for PasswordRequest {
     fn read(members: &mut Members) -> Self {
         Self { password: members.text("password", Text::ANY) }
     }
@@ -107,8 +107,8 @@ impl UserChanged {
 #[utoipa::path(
     get, path = "/admin/users", tag = "admin", security(("bearer" = [])), params(Page),
     responses(
-        (status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = UserList), docs::Unauthorized, docs::Forbidden, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn list(
@@ -126,8 +126,8 @@ async fn list(
 #[utoipa::path(
     post, path = "/admin/users", tag = "admin", security(("bearer" = [])), request_body = NewUser,
     responses(
-        (status = 201, body = Person), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 201, body = Person), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::Conflict, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn create(
@@ -147,8 +147,8 @@ async fn create(
     patch, path = "/admin/users/{id}", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")), request_body = NewRole,
     responses(
-        (status = 200, body = Person), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = Person), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::Conflict, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn change(
@@ -175,16 +175,16 @@ async fn change(
 /// Set the password of an account. All its logins and tokens end.
 #[utoipa::path(
     post, path = "/admin/users/{id}/password", tag = "admin", security(("bearer" = [])),
-    params(("id" = i64, Path, description = "The account")), request_body = GivenPassword,
+    params(("id" = i64, Path, description = "The account")), request_body = PasswordRequest,
     responses(
-        (status = 204, description = "Set"), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 204, description = "Set"), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn password(
     State(app): State<App>,
     Path(id): Path<String>,
-    authenticated: Authenticated<Json<GivenPassword>>,
+    authenticated: Authenticated<Json<PasswordRequest>>,
 ) -> ApiResult<StatusCode> {
     let Authenticated { caller, body: Json(given) } = authenticated;
     caller.check_admin()?;
@@ -202,8 +202,8 @@ async fn password(
     post, path = "/admin/users/{id}/disable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
     responses(
-        (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooMany
+        (status = 200, body = UserChanged), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::Conflict, docs::TooManyRequests
     )
 )]
 async fn disable(
@@ -221,8 +221,8 @@ async fn disable(
     post, path = "/admin/users/{id}/enable", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
     responses(
-        (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        (status = 200, body = UserChanged), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn enable(
@@ -268,8 +268,8 @@ async fn set(
     delete, path = "/admin/users/{id}", tag = "admin", security(("bearer" = [])),
     params(("id" = i64, Path, description = "The account")),
     responses(
-        (status = 200, body = UserChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooMany
+        (status = 200, body = UserChanged), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::Conflict, docs::TooManyRequests
     )
 )]
 async fn delete(

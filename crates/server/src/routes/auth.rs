@@ -128,8 +128,8 @@ impl From<AccountError> for ApiError {
 #[utoipa::path(
     post, path = "/auth/register", tag = "auth", request_body = Credentials,
     responses(
-        (status = 200, body = LoggedIn), docs::Bad, docs::Forbidden, docs::Conflict,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = LoggedIn), docs::BadRequest, docs::Forbidden, docs::Conflict,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn register(
@@ -169,8 +169,8 @@ fn closed() -> ApiError {
 #[utoipa::path(
     post, path = "/auth/login", tag = "auth", request_body = Credentials,
     responses(
-        (status = 200, body = LoggedIn), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::TooLarge, docs::BadShape, docs::TooManyGuesses
+        (status = 200, body = LoggedIn), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyWrongPasswords
     )
 )]
 async fn login(
@@ -219,7 +219,7 @@ async fn logged_in(app: &App, user: User, since: Timestamp) -> ApiResult<JsonRes
 /// Show the current user.
 #[utoipa::path(
     get, path = "/auth/me", tag = "auth", security(("bearer" = [])),
-    responses((status = 200, body = Person), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+    responses((status = 200, body = Person), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests)
 )]
 async fn me(authenticated: Authenticated) -> JsonResponse<Person> {
     JsonResponse(authenticated.caller.user.into())
@@ -229,7 +229,7 @@ async fn me(authenticated: Authenticated) -> JsonResponse<Person> {
 #[utoipa::path(
     post, path = "/auth/logout", tag = "auth", security(("bearer" = [])),
     responses(
-        (status = 200, body = LoggedOut), docs::Unauthorized, docs::Forbidden, docs::TooMany
+        (status = 200, body = LoggedOut), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests
     )
 )]
 async fn logout(
@@ -248,8 +248,8 @@ async fn logout(
     post, path = "/auth/password", tag = "auth", security(("bearer" = [])),
     request_body = Passwords,
     responses(
-        (status = 200, body = PasswordChanged), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::TooLarge, docs::BadShape, docs::TooManyGuesses
+        (status = 200, body = PasswordChanged), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyWrongPasswords
     )
 )]
 async fn password(

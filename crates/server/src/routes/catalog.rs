@@ -1,4 +1,4 @@
-//! Catalogue routes: skills in repositories that administrators configure.
+//! Catalog routes: skills in repositories that administrators configure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ struct CatalogListing {
     errors: Vec<SourceFailure>,
 }
 
-/// A skill of the catalogue.
+/// A skill of the catalog.
 #[derive(Debug, Serialize, ToSchema)]
 struct CatalogItem {
     source_id: String,
@@ -74,7 +74,7 @@ struct CatalogItem {
     update_available: bool,
 }
 
-/// A skill that was installed from the catalogue.
+/// A skill that was installed from the catalog.
 pub(super) struct Installed {
     pub(super) name: String,
     version: Option<String>,
@@ -93,7 +93,7 @@ struct SourceFailure {
 /// Browse the skills of all sources.
 #[utoipa::path(
     get, path = "/skills/catalog", tag = "catalog", security(("bearer" = [])),
-    responses((status = 200, body = CatalogListing), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = CatalogListing), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn browse(
     State(app): State<App>,
@@ -150,7 +150,7 @@ impl CatalogItem {
     }
 }
 
-/// The skills of a user that came from the catalogue, by source id.
+/// The skills of a user that came from the catalog, by source id.
 pub(super) async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<String, Installed>> {
     let noted = app.database.skill_facts().all().await?;
     let names = app.skills.skill_writer().files().keys().await?;
@@ -170,9 +170,9 @@ pub(super) async fn installed(app: &App, caller: &Caller) -> ApiResult<HashMap<S
     Ok(installed.collect())
 }
 
-/// A skill of the catalogue.
+/// A skill of the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
-pub(super) struct Wanted {
+pub(super) struct CatalogSkillRequest {
     #[schema(min_length = 1)]
     source_id: String,
     /// The folder in the repository; empty for the root.
@@ -181,7 +181,7 @@ pub(super) struct Wanted {
     overwrite: Option<bool>,
 }
 
-impl Shape for Wanted {
+impl Shape for CatalogSkillRequest {
     fn read(members: &mut Members) -> Self {
         Self {
             source_id: members.text("source_id", Text::SOME),
@@ -191,23 +191,23 @@ impl Shape for Wanted {
     }
 }
 
-/// Install a skill from the catalogue, or update it. It is disabled until a user enables it.
+/// Install a skill from the catalog, or update it. It is disabled until a user enables it.
 ///
 /// A skill that was edited here is not replaced (409) unless `overwrite` is true.
 #[utoipa::path(
     post, path = "/skills/catalog/install", tag = "catalog", security(("bearer" = [])),
-    request_body = Wanted,
+    request_body = CatalogSkillRequest,
     responses(
         (status = 201, description = "It is new, and disabled.", body = Item),
         (status = 200, description = "It took the place of an older version.", body = Item),
-        docs::BadField, docs::Unauthorized, docs::Missing, docs::ConflictingField,
-        docs::TooLarge, docs::BadShape, docs::TooMany,
+        docs::BadRequestField, docs::Unauthorized, docs::NotFound, docs::ConflictingField,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests,
         (status = 502, description = "The source did not answer.", body = docs::Detail)
     )
 )]
 async fn install(
     State(app): State<App>,
-    authenticated: Authenticated<Json<Wanted>>,
+    authenticated: Authenticated<Json<CatalogSkillRequest>>,
 ) -> ApiResult<Response> {
     let Authenticated { caller, body: Json(wanted) } = authenticated;
     let FetchedSkill { name, source_id, sha, tree } = fetch(&app, &wanted).await?;
@@ -225,7 +225,7 @@ async fn install(
     Ok((status, JsonResponse(Item::new(&settled.file, &settled.facts, paths))).into_response())
 }
 
-/// The files of a skill of the catalogue.
+/// The files of a skill of the catalog.
 pub(super) struct FetchedSkill {
     /// The name of its folder.
     pub(super) name: String,
@@ -236,7 +236,7 @@ pub(super) struct FetchedSkill {
     pub(super) tree: Tree,
 }
 
-pub(super) async fn fetch(app: &App, wanted: &Wanted) -> ApiResult<FetchedSkill> {
+pub(super) async fn fetch(app: &App, wanted: &CatalogSkillRequest) -> ApiResult<FetchedSkill> {
     let folder = &wanted.folder;
     let source = app.database.catalog_sources().get(&wanted.source_id).await?;
     let source = source.filter(|source| source.enabled);
@@ -321,7 +321,7 @@ async fn store(
     app.skills.skill_writer().store_import(arrival, decide).await
 }
 
-/// The metadata of a skill of the catalogue. Fails if the skill must not replace the existing one.
+/// The metadata of a skill of the catalog. Fails if the skill must not replace the existing one.
 fn renewed(
     before: Option<&ReplacedSkill>,
     fresh: SkillFacts,
@@ -340,7 +340,7 @@ fn renewed(
     Ok(SkillFacts { enabled, pinned: was.pinned, last_used: was.last_used, ..fresh })
 }
 
-/// A repository of the catalogue.
+/// A repository of the catalog.
 #[derive(Debug, Serialize, ToSchema)]
 struct SourceItem {
     id: String,
@@ -363,7 +363,7 @@ struct SourceList {
     items: Vec<SourceItem>,
 }
 
-/// A repository for the catalogue.
+/// A repository for the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
 struct SourceBody {
     #[schema(min_length = 1, max_length = 255)]
@@ -414,10 +414,10 @@ impl SourceBody {
     }
 }
 
-/// List the repositories of the catalogue.
+/// List the repositories of the catalog.
 #[utoipa::path(
     get, path = "/admin/skill-catalog", tag = "catalog", security(("bearer" = [])),
-    responses((status = 200, body = SourceList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+    responses((status = 200, body = SourceList), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests)
 )]
 async fn list(
     State(app): State<App>,
@@ -428,13 +428,13 @@ async fn list(
     Ok(JsonResponse(SourceList { items: sources.into_iter().map(Into::into).collect() }))
 }
 
-/// Add a repository to the catalogue.
+/// Add a repository to the catalog.
 #[utoipa::path(
     post, path = "/admin/skill-catalog", tag = "catalog", security(("bearer" = [])),
     request_body = SourceBody,
     responses(
-        (status = 201, body = SourceItem), docs::BadField, docs::Unauthorized, docs::Forbidden,
-        docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 201, body = SourceItem), docs::BadRequestField, docs::Unauthorized, docs::Forbidden,
+        docs::Conflict, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn add(
@@ -449,17 +449,17 @@ async fn add(
         return Err(ApiError::conflict(format!("There are {MAX_SOURCES} sources already")));
     }
     let added = sources.add(&new).await?;
-    tracing::info!(source = added.id, by = caller.user.id, "a source of the catalogue was added");
+    tracing::info!(source = added.id, by = caller.user.id, "a source of the catalog was added");
     Ok((StatusCode::CREATED, JsonResponse(added.into())))
 }
 
-/// Replace a repository of the catalogue.
+/// Replace a repository of the catalog.
 #[utoipa::path(
     put, path = "/admin/skill-catalog/{id}", tag = "catalog", security(("bearer" = [])),
     params(("id" = String, Path, description = "The source")), request_body = SourceBody,
     responses(
-        (status = 200, body = SourceItem), docs::BadField, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = SourceItem), docs::BadRequestField, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn replace(
@@ -476,13 +476,13 @@ async fn replace(
     Ok(JsonResponse(replaced.into()))
 }
 
-/// Remove a repository from the catalogue. Skills that came from it stay.
+/// Remove a repository from the catalog. Skills that came from it stay.
 #[utoipa::path(
     delete, path = "/admin/skill-catalog/{id}", tag = "catalog", security(("bearer" = [])),
     params(("id" = String, Path, description = "The source")),
     responses(
         (status = 204, description = "Deleted"), docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn remove(

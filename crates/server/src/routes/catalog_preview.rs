@@ -1,4 +1,4 @@
-//! Shows a skill of the catalogue before it is installed.
+//! Shows a skill of the catalog before it is installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    catalog::{self, FetchedSkill, Wanted},
+    catalog::{self, CatalogSkillRequest, FetchedSkill},
     docs,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(preview))
 }
 
-/// A skill of the catalogue and, if it is installed, what an update would change.
+/// A skill of the catalog and, if it is installed, what an update would change.
 #[derive(Debug, Serialize, ToSchema)]
 struct CatalogPreview {
     name: String,
@@ -102,19 +102,19 @@ impl FileDifference {
     }
 }
 
-/// Show what a skill of the catalogue would bring, without installing it.
+/// Show what a skill of the catalog would bring, without installing it.
 #[utoipa::path(
     post, path = "/skills/catalog/preview", tag = "catalog", security(("bearer" = [])),
-    request_body = Wanted,
+    request_body = CatalogSkillRequest,
     responses(
-        (status = 200, body = CatalogPreview), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::TooLarge, docs::BadShape, docs::TooMany,
+        (status = 200, body = CatalogPreview), docs::BadRequest, docs::Unauthorized, docs::NotFound,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests,
         (status = 502, description = "The source did not answer.", body = docs::Detail)
     )
 )]
 async fn preview(
     State(app): State<App>,
-    authenticated: Authenticated<Json<Wanted>>,
+    authenticated: Authenticated<Json<CatalogSkillRequest>>,
 ) -> ApiResult<JsonResponse<CatalogPreview>> {
     let Authenticated { caller, body: Json(wanted) } = authenticated;
     let FetchedSkill { name, source_id, tree, .. } = catalog::fetch(&app, &wanted).await?;

@@ -108,8 +108,8 @@ impl Shape for ChatMessage {
     responses(
         (status = 200, description = "Events: thought, token, citation, approval, error, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
-        docs::Bad, docs::Unauthorized, docs::Forbidden, docs::TooLarge, docs::BadShape,
-        docs::TooMany
+        docs::BadRequest, docs::Unauthorized, docs::Forbidden, docs::TooLarge, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn complete(
@@ -217,7 +217,7 @@ struct ModelList {
 /// List the available models.
 #[utoipa::path(
     get, path = "/chat/models", tag = "chat", security(("bearer" = [])),
-    responses((status = 200, body = ModelList), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = ModelList), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn models(State(app): State<App>, _: Authenticated) -> JsonResponse<ModelList> {
     let mut items = Vec::new();

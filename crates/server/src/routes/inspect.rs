@@ -145,8 +145,8 @@ impl Finding {
 #[utoipa::path(
     post, path = "/check", tag = "skills", security(("bearer" = [])), request_body = ToCheck,
     responses(
-        (status = 200, body = Checked), docs::BadField, docs::Unauthorized, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = Checked), docs::BadRequestField, docs::Unauthorized, docs::TooLarge,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn check(authenticated: Authenticated<Json<ToCheck>>) -> ApiResult<JsonResponse<Checked>> {
@@ -236,8 +236,8 @@ struct ConvertedFile {
 #[utoipa::path(
     post, path = "/convert", tag = "skills", security(("bearer" = [])), request_body = ToConvert,
     responses(
-        (status = 200, body = Converted), docs::BadField, docs::Unauthorized, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = Converted), docs::BadRequestField, docs::Unauthorized, docs::TooLarge,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn convert(
@@ -339,7 +339,7 @@ impl DialectItem {
 /// List the dialects with their fields.
 #[utoipa::path(
     get, path = "/dialects", tag = "skills", security(("bearer" = [])),
-    responses((status = 200, body = DialectList), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = DialectList), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn dialects(_: Authenticated) -> JsonResponse<DialectList> {
     let dialects = Dialect::ALL.into_iter().map(DialectItem::new).collect();
@@ -352,8 +352,8 @@ async fn dialects(_: Authenticated) -> JsonResponse<DialectList> {
     get, path = "/skills/{name}/insight", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill")),
     responses(
-        (status = 200, body = Insight), docs::BadField, docs::Unauthorized, docs::MissingField,
-        docs::TooMany
+        (status = 200, body = Insight), docs::BadRequestField, docs::Unauthorized, docs::NotFoundField,
+        docs::TooManyRequests
     )
 )]
 async fn insight(
@@ -392,7 +392,7 @@ impl Params for FileQuery {
     params(("name" = String, Path, description = "The skill"), FileQuery),
     responses(
         (status = 200, description = "The file", body = String, content_type = "text/plain"),
-        docs::BadField, docs::Unauthorized, docs::MissingField, docs::TooMany
+        docs::BadRequestField, docs::Unauthorized, docs::NotFoundField, docs::TooManyRequests
     )
 )]
 async fn file(

@@ -255,7 +255,7 @@ impl Params for SearchQuery {
 /// List knowledge bases.
 #[utoipa::path(
     get, path = "/knowledge", tag = "knowledge", security(("bearer" = [])), params(Page),
-    responses((status = 200, body = BaseList), docs::Unauthorized, docs::BadShape, docs::TooMany)
+    responses((status = 200, body = BaseList), docs::Unauthorized, docs::InvalidBody, docs::TooManyRequests)
 )]
 async fn list(
     State(app): State<App>,
@@ -272,8 +272,8 @@ async fn list(
     post, path = "/knowledge", tag = "knowledge", security(("bearer" = [])),
     request_body = NewBase,
     responses(
-        (status = 201, body = BaseItem), docs::Unauthorized, docs::TooLarge, docs::BadShape,
-        docs::TooMany
+        (status = 201, body = BaseItem), docs::Unauthorized, docs::TooLarge, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn create(
@@ -290,8 +290,8 @@ async fn create(
     delete, path = "/knowledge/{kb}", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name")),
     responses(
-        (status = 204, description = "Deleted"), docs::Bad, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooMany
+        (status = 204, description = "Deleted"), docs::BadRequest, docs::Unauthorized,
+        docs::Forbidden, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn delete(
@@ -321,8 +321,8 @@ struct UploadForm {
     params(("kb" = String, Path, description = "Id or name")),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, body = DocumentItem), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooManyWaiting
+        (status = 200, body = DocumentItem), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyQueuedDocuments
     )
 )]
 async fn upload(
@@ -400,8 +400,8 @@ pub(super) fn form_error(error: &MultipartError) -> ApiError {
     get, path = "/knowledge/{kb}/documents", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name"), Page),
     responses(
-        (status = 200, body = DocumentList), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = DocumentList), docs::BadRequest, docs::Unauthorized, docs::NotFound,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn documents(
@@ -444,8 +444,8 @@ const MAX_LISTED_CHUNKS: usize = 200;
         ("doc" = String, Path, description = "The document"), Page
     ),
     responses(
-        (status = 200, body = ChunkList), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = ChunkList), docs::BadRequest, docs::Unauthorized, docs::NotFound,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn chunks(
@@ -478,7 +478,7 @@ async fn chunks(
     ),
     responses(
         (status = 200, description = "The file", content((Vec<u8> = "application/octet-stream"))),
-        docs::Bad, docs::Unauthorized, docs::Missing, docs::TooMany
+        docs::BadRequest, docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn original(
@@ -508,8 +508,8 @@ async fn original(
         ("doc" = String, Path, description = "The document")
     ),
     responses(
-        (status = 200, body = DocumentDeleted), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        (status = 200, body = DocumentDeleted), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn delete_document(
@@ -535,7 +535,7 @@ async fn delete_document(
     responses(
         (status = 202, body = ProcessAnswer, description = "It will be read"),
         (status = 200, body = ProcessAnswer, description = "It is being read, or was"),
-        docs::Bad, docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooManyWaiting
+        docs::BadRequest, docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::TooManyQueuedDocuments
     )
 )]
 async fn process(
@@ -561,7 +561,7 @@ async fn process(
 #[utoipa::path(
     get, path = "/knowledge/tasks/{id}", tag = "knowledge", security(("bearer" = [])),
     params(("id" = String, Path, description = "The task")),
-    responses((status = 200, body = TaskItem), docs::Unauthorized, docs::Missing, docs::TooMany)
+    responses((status = 200, body = TaskItem), docs::Unauthorized, docs::NotFound, docs::TooManyRequests)
 )]
 async fn task(
     State(app): State<App>,
@@ -577,8 +577,8 @@ async fn task(
     get, path = "/knowledge/{kb}/search", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name"), SearchQuery),
     responses(
-        (status = 200, body = Found), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::Conflict, docs::BadShape, docs::TooMany
+        (status = 200, body = Found), docs::BadRequest, docs::Unauthorized, docs::NotFound,
+        docs::Conflict, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn search(
@@ -612,7 +612,7 @@ fn search_error(error: &SearchError) -> ApiError {
 #[utoipa::path(
     get, path = "/knowledge/{kb}/info", tag = "knowledge", security(("bearer" = [])),
     params(("kb" = String, Path, description = "Id or name")),
-    responses((status = 200, body = BaseInfo), docs::Bad, docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = BaseInfo), docs::BadRequest, docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn info(
     State(app): State<App>,

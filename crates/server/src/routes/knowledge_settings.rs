@@ -144,8 +144,8 @@ fn describe(app: &App, caller: &Caller, base: KnowledgeBase) -> BaseDetail {
     get, path = "/knowledge/{kb}", tag = "knowledge", operation_id = "show_base",
     security(("bearer" = [])), params(("kb" = String, Path, description = "Id or name")),
     responses(
-        (status = 200, body = BaseDetail), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::TooMany
+        (status = 200, body = BaseDetail), docs::BadRequest, docs::Unauthorized, docs::NotFound,
+        docs::TooManyRequests
     )
 )]
 async fn show(
@@ -164,8 +164,8 @@ async fn show(
     security(("bearer" = [])), params(("kb" = String, Path, description = "Id or name")),
     request_body = BaseChange,
     responses(
-        (status = 200, body = BaseDetail), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = BaseDetail), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn change(
@@ -192,8 +192,8 @@ struct IndexingStarted {
     post, path = "/knowledge/{kb}/reindex", tag = "knowledge", operation_id = "reindex_base",
     security(("bearer" = [])), params(("kb" = String, Path, description = "Id or name")),
     responses(
-        (status = 200, body = IndexingStarted), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        (status = 200, body = IndexingStarted), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn index_again(
@@ -224,8 +224,8 @@ struct DocumentText {
         ("doc" = String, Path, description = "The document")
     ),
     responses(
-        (status = 200, body = DocumentText), docs::Bad, docs::Unauthorized, docs::Missing,
-        docs::TooMany
+        (status = 200, body = DocumentText), docs::BadRequest, docs::Unauthorized, docs::NotFound,
+        docs::TooManyRequests
     )
 )]
 async fn text(

@@ -47,7 +47,7 @@ impl Params for StartQuery {
     get, path = "/auth/oidc/start", tag = "auth", operation_id = "oidc_start", params(StartQuery),
     responses(
         (status = 303, description = "To the provider, or to the login page with an error"),
-        docs::Missing, docs::BadShape, docs::TooMany
+        docs::NotFound, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn start(
@@ -98,7 +98,7 @@ impl Params for CallbackQuery {
     params(CallbackQuery),
     responses(
         (status = 303, description = "To the web app, or to the login page with an error"),
-        docs::Missing, docs::BadShape, docs::TooMany
+        docs::NotFound, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn callback(

@@ -63,7 +63,7 @@ struct ItemList {
 #[utoipa::path(
     get, path = "/personal-skills", tag = "skills", operation_id = "personal",
     security(("bearer" = [])),
-    responses((status = 200, body = ItemList), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = ItemList), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn list(
     State(app): State<App>,
@@ -103,8 +103,8 @@ struct ImportForm {
     responses(
         (status = 201, description = "It is new.", body = Item),
         (status = 200, description = "It took the place of another.", body = Item),
-        docs::BadField, docs::Unauthorized, docs::ConflictingField, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        docs::BadRequestField, docs::Unauthorized, docs::ConflictingField, docs::TooLarge,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> ApiResult<Response> {
@@ -196,8 +196,8 @@ async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
         (status = 200, description = "The file", content(
             (String = "text/markdown"), (Vec<u8> = "application/zip")
         )),
-        docs::BadField, docs::Unauthorized, docs::MissingField, docs::ConflictingField,
-        docs::TooMany
+        docs::BadRequestField, docs::Unauthorized, docs::NotFoundField, docs::ConflictingField,
+        docs::TooManyRequests
     )
 )]
 async fn export(
@@ -264,8 +264,8 @@ impl Change {
     params(("name" = String, Path, description = "The skill"), OwnerQuery),
     request_body = Change,
     responses(
-        (status = 200, body = Item), docs::BadField, docs::Unauthorized, docs::ForbiddenField,
-        docs::MissingField, docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = Item), docs::BadRequestField, docs::Unauthorized, docs::ForbiddenField,
+        docs::NotFoundField, docs::ConflictingField, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn change(

@@ -125,7 +125,7 @@ fn describe(app: &App, choice: ProviderChoice, added: &AddedProviders) -> Provid
     get, path = "/admin/providers", tag = "admin", operation_id = "list_providers",
     security(("bearer" = [])),
     responses(
-        (status = 200, body = ProviderList), docs::Unauthorized, docs::Forbidden, docs::TooMany
+        (status = 200, body = ProviderList), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests
     )
 )]
 async fn list(
@@ -143,8 +143,8 @@ async fn list(
     put, path = "/admin/providers/{id}", tag = "admin", operation_id = "put_provider",
     security(("bearer" = [])), params(("id" = String, Path)), request_body = ProviderBody,
     responses(
-        (status = 200, body = ProviderItem), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = ProviderItem), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::Conflict, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn put(
@@ -178,7 +178,7 @@ async fn put(
     delete, path = "/admin/providers/{id}", tag = "admin", operation_id = "remove_provider",
     security(("bearer" = [])), params(("id" = String, Path)),
     responses(
-        (status = 204), docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany
+        (status = 204), docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn remove(
@@ -206,8 +206,8 @@ async fn remove(
     post, path = "/admin/providers/{id}/test", tag = "admin", operation_id = "test_provider",
     security(("bearer" = [])), params(("id" = String, Path)), request_body = ProviderBody,
     responses(
-        (status = 200, body = TestResult), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = TestResult), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn test(

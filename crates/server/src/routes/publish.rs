@@ -69,8 +69,8 @@ struct Published {
     post, path = "/publish/embed", tag = "publish", security(("bearer" = [])),
     request_body = ToPublish,
     responses(
-        (status = 200, body = Published), docs::Unauthorized, docs::Forbidden, docs::Missing,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = Published), docs::Unauthorized, docs::Forbidden, docs::NotFound,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn publish(
@@ -97,7 +97,7 @@ async fn publish(
     params(("token" = String, Path, description = "The token of the link")),
     responses(
         (status = 200, description = "A page", body = String, content_type = "text/html"),
-        docs::Forbidden, docs::TooMany
+        docs::Forbidden, docs::TooManyRequests
     )
 )]
 async fn show(
@@ -122,7 +122,7 @@ async fn show(
          content_type = "text/html"),
         (status = 502, description = "The workflow failed", body = String,
          content_type = "text/html"),
-        docs::Bad, docs::Forbidden, docs::TooLarge, docs::TooMany
+        docs::BadRequest, docs::Forbidden, docs::TooLarge, docs::TooManyRequests
     )
 )]
 async fn submit(

@@ -252,8 +252,8 @@ fn encode_segment(name: &str) -> String {
 #[utoipa::path(
     get, path = "/runs", tag = "runs", security(("bearer" = [])), params(HistoryQuery),
     responses(
-        (status = 200, body = RunList), docs::BadField, docs::Unauthorized, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = RunList), docs::BadRequestField, docs::Unauthorized, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn history(
@@ -297,7 +297,7 @@ impl Labels {
 #[utoipa::path(
     get, path = "/runs/{id}", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The run")),
-    responses((status = 200, body = RunDetail), docs::Unauthorized, docs::Missing, docs::TooMany)
+    responses((status = 200, body = RunDetail), docs::Unauthorized, docs::NotFound, docs::TooManyRequests)
 )]
 async fn show(
     State(app): State<App>,
@@ -314,7 +314,7 @@ async fn show(
     delete, path = "/runs/{id}", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The run")),
     responses(
-        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Missing, docs::TooMany
+        (status = 204, description = "Deleted"), docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn delete(
@@ -338,7 +338,7 @@ async fn delete(
     responses(
         (status = 200, description = "The events of the run, and `usage` for each request to a \
          model", body = docs::StreamEvent, content_type = "text/event-stream"),
-        docs::Unauthorized, docs::Missing, docs::TooMany
+        docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn events(
@@ -373,8 +373,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
     post, path = "/runs/{id}/stop", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The run")),
     responses(
-        (status = 204, description = "It stops"), docs::Unauthorized, docs::Missing,
-        docs::Conflict, docs::TooMany
+        (status = 204, description = "It stops"), docs::Unauthorized, docs::NotFound,
+        docs::Conflict, docs::TooManyRequests
     )
 )]
 async fn stop(
@@ -420,8 +420,8 @@ impl Shape for ApprovalAnswer {
     ),
     request_body = ApprovalAnswer,
     responses(
-        (status = 204, description = "Answered"), docs::BadField, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 204, description = "Answered"), docs::BadRequestField, docs::Unauthorized,
+        docs::Forbidden, docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn answer_question(
@@ -509,7 +509,7 @@ impl Params for FileQuery {
 #[utoipa::path(
     get, path = "/runs/{id}/files", tag = "runs", security(("bearer" = [])),
     params(("id" = String, Path, description = "The run")),
-    responses((status = 200, body = FileList), docs::Unauthorized, docs::Missing, docs::TooMany)
+    responses((status = 200, body = FileList), docs::Unauthorized, docs::NotFound, docs::TooManyRequests)
 )]
 async fn list(
     State(app): State<App>,
@@ -527,7 +527,7 @@ async fn list(
     params(("id" = String, Path, description = "The run"), FileQuery),
     responses(
         (status = 200, description = "The file", content((Vec<u8> = "application/octet-stream"))),
-        docs::Unauthorized, docs::Missing, docs::BadShape, docs::TooMany
+        docs::Unauthorized, docs::NotFound, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn download(

@@ -82,7 +82,7 @@ struct AccountQuotas {
 #[utoipa::path(
     get, path = "/admin/server", tag = "admin", security(("bearer" = [])),
     responses(
-        (status = 200, body = ServerInfo), docs::Unauthorized, docs::Forbidden, docs::TooMany
+        (status = 200, body = ServerInfo), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests
     )
 )]
 async fn show_server(
@@ -144,8 +144,8 @@ struct LogLines {
             description = "The least severe level: `error`, `warn`, `info`, `debug`, or `trace`")
     ),
     responses(
-        (status = 200, body = LogLines), docs::Unauthorized, docs::Forbidden, docs::Missing,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = LogLines), docs::Unauthorized, docs::Forbidden, docs::NotFound,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn show_log(
@@ -172,7 +172,7 @@ async fn show_log(
     responses(
         (status = 200, description = "Lines", body = docs::StreamEvent,
             content_type = "text/event-stream"),
-        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::BadShape, docs::TooMany
+        docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn follow_log(

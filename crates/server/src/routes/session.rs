@@ -73,7 +73,7 @@ impl LoginProvider {
 /// Show the current session.
 #[utoipa::path(
     get, path = "/auth/session", tag = "auth",
-    responses((status = 200, body = CurrentSession), docs::TooMany)
+    responses((status = 200, body = CurrentSession), docs::TooManyRequests)
 )]
 async fn show(
     State(app): State<App>,
@@ -104,8 +104,8 @@ async fn show(
 #[utoipa::path(
     post, path = "/auth/session", tag = "auth", request_body = Credentials,
     responses(
-        (status = 200, body = LoggedInUser), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::TooLarge, docs::BadShape, docs::TooManyGuesses
+        (status = 200, body = LoggedInUser), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyWrongPasswords
     )
 )]
 async fn start(
@@ -145,7 +145,7 @@ pub(super) async fn start_session(
 /// Log out and revoke the session.
 #[utoipa::path(
     delete, path = "/auth/session", tag = "auth",
-    responses((status = 204, description = "Logged out"), docs::Forbidden, docs::TooMany)
+    responses((status = 204, description = "Logged out"), docs::Forbidden, docs::TooManyRequests)
 )]
 async fn end(
     State(app): State<App>,

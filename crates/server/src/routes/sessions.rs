@@ -167,7 +167,7 @@ impl From<SessionMessage> for MessageItem {
 #[utoipa::path(
     get, path = "/chat/sessions", tag = "chat", security(("bearer" = [])), params(Page),
     responses(
-        (status = 200, body = SessionList), docs::Unauthorized, docs::BadShape, docs::TooMany
+        (status = 200, body = SessionList), docs::Unauthorized, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn list(
@@ -185,8 +185,8 @@ async fn list(
     get, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
     params(("id" = String, Path, description = "The conversation")),
     responses(
-        (status = 200, body = SessionDetail), docs::Unauthorized, docs::Forbidden, docs::Missing,
-        docs::TooMany
+        (status = 200, body = SessionDetail), docs::Unauthorized, docs::Forbidden, docs::NotFound,
+        docs::TooManyRequests
     )
 )]
 async fn get(
@@ -213,8 +213,8 @@ async fn get(
     delete, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
     params(("id" = String, Path, description = "The conversation")),
     responses(
-        (status = 200, body = Deleted), docs::Unauthorized, docs::Forbidden, docs::Missing,
-        docs::TooMany
+        (status = 200, body = Deleted), docs::Unauthorized, docs::Forbidden, docs::NotFound,
+        docs::TooManyRequests
     )
 )]
 async fn delete(
@@ -236,8 +236,8 @@ async fn delete(
     get, path = "/chat/sessions/{id}/messages", tag = "chat", security(("bearer" = [])),
     params(("id" = String, Path, description = "The conversation"), MessageQuery),
     responses(
-        (status = 200, body = MessageList), docs::Unauthorized, docs::Missing, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = MessageList), docs::Unauthorized, docs::NotFound, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn messages(
@@ -261,8 +261,8 @@ async fn messages(
     delete, path = "/chat/sessions/{id}/messages", tag = "chat", security(("bearer" = [])),
     params(("id" = String, Path, description = "The conversation"), TruncateQuery),
     responses(
-        (status = 200, body = MessageCount), docs::Unauthorized, docs::Missing, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = MessageCount), docs::Unauthorized, docs::NotFound, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn truncate(
@@ -282,8 +282,8 @@ async fn truncate(
     patch, path = "/chat/sessions/{id}", tag = "chat", security(("bearer" = [])),
     params(("id" = String, Path, description = "The conversation")), request_body = NewTitle,
     responses(
-        (status = 200, body = SessionItem), docs::Unauthorized, docs::Missing, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = SessionItem), docs::Unauthorized, docs::NotFound, docs::TooLarge,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn rename(

@@ -92,7 +92,7 @@ impl Shape for SetFlagRequest {
 /// List the feature flags.
 #[utoipa::path(
     get, path = "/settings/feature-flags", tag = "settings", security(("bearer" = [])),
-    responses((status = 200, body = FlagStateList), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = FlagStateList), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn list_flags(
     State(app): State<App>,
@@ -111,8 +111,8 @@ async fn list_flags(
     params(("key" = String, Path, description = "The flag, in any case")),
     request_body = SetFlagRequest,
     responses(
-        (status = 200, body = FlagState), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = FlagState), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn set_flag(
@@ -142,7 +142,7 @@ struct EmbeddingModel {
 #[utoipa::path(
     get, path = "/settings/embedding", tag = "settings", operation_id = "embedding",
     security(("bearer" = [])),
-    responses((status = 200, body = EmbeddingModel), docs::Unauthorized, docs::TooMany)
+    responses((status = 200, body = EmbeddingModel), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn show_embedding_model(
     State(app): State<App>,
@@ -200,8 +200,8 @@ impl From<TokenSums> for UsageSums {
         description = "How far back; the default is 24"
     )),
     responses(
-        (status = 200, body = TokenUsage), docs::Unauthorized, docs::Forbidden, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = TokenUsage), docs::Unauthorized, docs::Forbidden, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn token_usage(

@@ -72,8 +72,8 @@ impl Shape for FirstAdministrator {
 #[utoipa::path(
     post, path = "/setup", tag = "auth", request_body = FirstAdministrator,
     responses(
-        (status = 200, body = session::LoggedInUser), docs::Bad, docs::Forbidden, docs::Conflict,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = session::LoggedInUser), docs::BadRequest, docs::Forbidden, docs::Conflict,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn create(

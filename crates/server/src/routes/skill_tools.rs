@@ -67,8 +67,8 @@ impl Shape for ToolArguments {
     responses(
         (status = 200, description = "Events: thought, approval, token, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
-        docs::BadField, docs::Unauthorized, docs::Forbidden, docs::MissingField,
-        docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
+        docs::BadRequestField, docs::Unauthorized, docs::Forbidden, docs::NotFoundField,
+        docs::ConflictingField, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn run(

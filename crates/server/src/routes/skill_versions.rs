@@ -67,8 +67,8 @@ impl VersionItem {
     get, path = "/skills/{name}/versions", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill"), OwnerQuery),
     responses(
-        (status = 200, body = VersionList), docs::BadField, docs::Unauthorized,
-        docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooMany
+        (status = 200, body = VersionList), docs::BadRequestField, docs::Unauthorized,
+        docs::ForbiddenField, docs::NotFoundField, docs::ConflictingField, docs::TooManyRequests
     )
 )]
 async fn versions(
@@ -99,8 +99,8 @@ async fn versions(
         OwnerQuery
     ),
     responses(
-        (status = 200, body = VersionText), docs::BadField, docs::Unauthorized,
-        docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooMany
+        (status = 200, body = VersionText), docs::BadRequestField, docs::Unauthorized,
+        docs::ForbiddenField, docs::NotFoundField, docs::ConflictingField, docs::TooManyRequests
     )
 )]
 async fn version(

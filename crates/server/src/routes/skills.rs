@@ -91,7 +91,7 @@ struct SkillList {
 /// List skills: your own, or all for administrators.
 #[utoipa::path(
     get, path = "/skills", tag = "skills", security(("bearer" = [])), params(Page),
-    responses((status = 200, body = SkillList), docs::Unauthorized, docs::BadShape, docs::TooMany)
+    responses((status = 200, body = SkillList), docs::Unauthorized, docs::InvalidBody, docs::TooManyRequests)
 )]
 async fn list(
     State(app): State<App>,
@@ -114,8 +114,8 @@ async fn list(
 #[utoipa::path(
     post, path = "/skills", tag = "skills", security(("bearer" = [])), request_body = NewSkill,
     responses(
-        (status = 201, body = SkillDetail), docs::BadField, docs::Unauthorized, docs::Forbidden,
-        docs::ConflictingField, docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 201, body = SkillDetail), docs::BadRequestField, docs::Unauthorized, docs::Forbidden,
+        docs::ConflictingField, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn create(
@@ -132,8 +132,8 @@ async fn create(
     get, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill"), OwnerQuery),
     responses(
-        (status = 200, body = SkillDetail), docs::BadField, docs::Unauthorized,
-        docs::MissingField, docs::ConflictingField, docs::TooMany
+        (status = 200, body = SkillDetail), docs::BadRequestField, docs::Unauthorized,
+        docs::NotFoundField, docs::ConflictingField, docs::TooManyRequests
     )
 )]
 async fn get(
@@ -159,9 +159,9 @@ async fn get(
     ),
     request_body = NewContent,
     responses(
-        (status = 200, body = SkillDetail), docs::Changed, docs::BadField, docs::Unauthorized,
-        docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        (status = 200, body = SkillDetail), docs::Changed, docs::BadRequestField, docs::Unauthorized,
+        docs::ForbiddenField, docs::NotFoundField, docs::ConflictingField, docs::TooLarge,
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn update(
@@ -182,8 +182,8 @@ async fn update(
     delete, path = "/skills/{name}", tag = "skills", security(("bearer" = [])),
     params(("name" = String, Path, description = "The skill"), OwnerQuery),
     responses(
-        (status = 204, description = "Deleted"), docs::BadField, docs::Unauthorized,
-        docs::ForbiddenField, docs::MissingField, docs::ConflictingField, docs::TooMany
+        (status = 204, description = "Deleted"), docs::BadRequestField, docs::Unauthorized,
+        docs::ForbiddenField, docs::NotFoundField, docs::ConflictingField, docs::TooManyRequests
     )
 )]
 async fn delete(
@@ -206,8 +206,8 @@ async fn delete(
     responses(
         (status = 200, description = "Events: thought, token, citation, error, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
-        docs::BadField, docs::Unauthorized, docs::MissingField, docs::ConflictingField,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        docs::BadRequestField, docs::Unauthorized, docs::NotFoundField, docs::ConflictingField,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn run(

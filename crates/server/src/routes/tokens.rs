@@ -21,7 +21,7 @@ use crate::{
     body::{Members, Shape, ShapeError, Text},
     error::{ApiError, ApiResult},
     keys::Claims,
-    limits::MAX_TOKENS,
+    limits::MAX_API_TOKENS,
     params::Path,
 };
 
@@ -34,7 +34,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// A new API token.
 #[derive(Debug, ToSchema)]
-struct WantedToken {
+struct CreateTokenRequest {
     /// The purpose of the token.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
@@ -46,19 +46,19 @@ struct WantedToken {
     expires_in_days: Option<u64>,
 }
 
-impl Shape for WantedToken {
+impl Shape for CreateTokenRequest {
     fn read(members: &mut Members) -> Self {
         let days = |days: i64| u64::try_from(days).ok();
         Self {
             name: members.text("name", Text::between(1, 100)),
-            scopes: scopes(members),
+            scopes: parse_scopes(members),
             expires_in_days: members.optional_integer("expires_in_days", 1, 366).and_then(days),
         }
     }
 }
 
-/// Scopes of the registry, as a pattern.
-const GRANTS_HELP: &str =
+/// The regular expression of registry scopes.
+const GRANT_PATTERN: &str =
     "^registry:(read|(publish|yank|owner)(:((_/|anon/)?[a-z0-9]+(-[a-z0-9]+)*))?)$";
 
 fn scopes_schema() -> Schema {
@@ -66,10 +66,14 @@ fn scopes_schema() -> Schema {
     let fixed = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
     let granted = ObjectBuilder::new()
         .schema_type(Type::String)
-        .pattern(Some(GRANTS_HELP))
-        // The shortest right, with a namespace and name of 64 characters, which is the maximum.
+        .pattern(Some(GRANT_PATTERN))
+        // `registry:yank:` (14 bytes, the shortest prefix that takes a namespace) and a namespace of
+        // 64 characters. The server also accepts longer scopes, such as `registry:publish:` with
+        // such a namespace, but with a larger limit the schema would allow invalid scopes.
         .max_length(Some(78))
-        .description(Some("A right in the registry, everywhere or in one place."));
+        .description(Some(
+            "A registry permission, for all namespaces, one namespace or one skill.",
+        ));
     let name = RefOr::T(Schema::from(AnyOfBuilder::new().item(fixed).item(granted)));
     let about = "The scopes; default: everything except administration and the registry.";
     ArrayBuilder::new()
@@ -82,7 +86,7 @@ fn scopes_schema() -> Schema {
         .into()
 }
 
-fn scopes(members: &mut Members) -> Vec<String> {
+fn parse_scopes(members: &mut Members) -> Vec<String> {
     let grantable = || Scope::GRANTABLE.iter().copied();
     let Some(wanted) = members.optional_texts("scopes") else {
         let usual = grantable().filter(|scope| scope.is_default());
@@ -90,8 +94,8 @@ fn scopes(members: &mut Members) -> Vec<String> {
     };
     if members.value("scopes").and_then(|value| value.as_array()).is_some_and(Vec::is_empty) {
         let message = "List should have at least 1 item after validation, not 0";
-        let place = members.location_of("scopes");
-        members.reject(ShapeError::new("too_short", place, message, serde_json::json!([])));
+        let location = members.location_of("scopes");
+        members.reject(ShapeError::new("too_short", location, message, serde_json::json!([])));
     }
     let mut grants: Vec<String> = Vec::new();
     for (at, text) in wanted.iter().enumerate() {
@@ -105,37 +109,41 @@ fn scopes(members: &mut Members) -> Vec<String> {
                     grants.push(grant);
                 }
             }
-            Err(_) => members.reject(unknown(members.location_of("scopes"), at, text)),
+            Err(_) => members.reject(unknown_scope_error(members.location_of("scopes"), at, text)),
         }
     }
     if wanted.len() > MAX_SCOPES {
         let message = format!("List should have at most {MAX_SCOPES} items after validation");
-        let (place, count) = (members.location_of("scopes"), wanted.len());
-        members.reject(ShapeError::new("too_long", place, message, count.into()));
+        let (location, count) = (members.location_of("scopes"), wanted.len());
+        members.reject(ShapeError::new("too_long", location, message, count.into()));
     }
     let named = grantable().filter(|scope| scope.is_granted_by(&wanted));
     named.map(|scope| scope.as_str().to_owned()).chain(grants).collect()
 }
 
-fn unknown(mut place: Vec<serde_json::Value>, at: usize, text: &str) -> ShapeError {
-    place.push(at.into());
+fn unknown_scope_error(
+    mut location: Vec<serde_json::Value>,
+    index: usize,
+    text: &str,
+) -> ShapeError {
+    location.push(index.into());
     let names = Scope::GRANTABLE.iter().map(|scope| format!("'{}'", scope.as_str()));
     let names: Vec<String> = names.collect();
     let names = names.join(", ");
     let message = if text.starts_with("registry:read:") {
-        "Who may read a registry reads all of it: write 'registry:read'".to_owned()
+        "Read access cannot be limited to a namespace: use 'registry:read'".to_owned()
     } else {
         format!(
             "Input should be one of {names}, or a right in the registry such as \
              'registry:publish' or 'registry:publish:acme'"
         )
     };
-    ShapeError::new("enum", place, message, text.into())
+    ShapeError::new("enum", location, message, text.into())
 }
 
 /// A token with its secret.
 #[derive(Debug, Serialize, ToSchema)]
-struct MadeToken {
+struct CreateTokenResponse {
     id: String,
     name: String,
     scopes: Vec<String>,
@@ -147,7 +155,7 @@ struct MadeToken {
 
 /// A token without its secret.
 #[derive(Debug, Serialize, ToSchema)]
-struct ListedToken {
+struct TokenInfo {
     id: String,
     name: String,
     scopes: Vec<String>,
@@ -159,11 +167,11 @@ struct ListedToken {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct TokenList {
-    tokens: Vec<ListedToken>,
+    tokens: Vec<TokenInfo>,
     total: usize,
 }
 
-impl From<ApiToken> for ListedToken {
+impl From<ApiToken> for TokenInfo {
     fn from(token: ApiToken) -> Self {
         Self {
             id: token.id,
@@ -179,14 +187,14 @@ impl From<ApiToken> for ListedToken {
 /// List your API tokens, newest first.
 #[utoipa::path(
     get, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
-    responses((status = 200, body = TokenList), docs::Unauthorized, docs::Forbidden, docs::TooMany)
+    responses((status = 200, body = TokenList), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests)
 )]
 async fn list(
     State(app): State<App>,
     authenticated: Authenticated,
 ) -> ApiResult<JsonResponse<TokenList>> {
     let tokens = app.database.accounts().tokens(authenticated.caller.user.id).await?;
-    let tokens: Vec<ListedToken> = tokens.into_iter().map(Into::into).collect();
+    let tokens: Vec<TokenInfo> = tokens.into_iter().map(Into::into).collect();
     Ok(JsonResponse(TokenList { total: tokens.len(), tokens }))
 }
 
@@ -199,31 +207,31 @@ async fn list(
 /// and `registry:owner`, also for one namespace only, such as `registry:publish:acme`.
 #[utoipa::path(
     post, path = "/auth/tokens", tag = "tokens", security(("bearer" = [])),
-    request_body = WantedToken,
+    request_body = CreateTokenRequest,
     responses(
-        (status = 201, body = MadeToken), docs::Bad, docs::Unauthorized, docs::Forbidden,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 201, body = CreateTokenResponse), docs::BadRequest, docs::Unauthorized, docs::Forbidden,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn create(
     State(app): State<App>,
-    authenticated: Authenticated<Json<WantedToken>>,
-) -> ApiResult<(StatusCode, JsonResponse<MadeToken>)> {
-    let Authenticated { caller, body: Json(WantedToken { name, scopes, expires_in_days }) } =
+    authenticated: Authenticated<Json<CreateTokenRequest>>,
+) -> ApiResult<(StatusCode, JsonResponse<CreateTokenResponse>)> {
+    let Authenticated { caller, body: Json(CreateTokenRequest { name, scopes, expires_in_days }) } =
         authenticated;
     if scopes.iter().any(|scope| scope == Scope::Admin.as_str()) {
         caller.check_admin()?;
     }
-    let CreatedToken { kept, secret } =
-        make(&app, &caller, Wanted { name, scopes, expires_in_days }).await?;
-    let ListedToken { id, name, scopes, created_at, expires_at, .. } = kept.into();
-    let made = MadeToken { id, name, scopes, token: secret, created_at, expires_at };
-    Ok((StatusCode::CREATED, JsonResponse(made)))
+    let CreatedToken { token, secret } =
+        create_token(&app, &caller, TokenSpec { name, scopes, expires_in_days }).await?;
+    let TokenInfo { id, name, scopes, created_at, expires_at, .. } = token.into();
+    let created = CreateTokenResponse { id, name, scopes, token: secret, created_at, expires_at };
+    Ok((StatusCode::CREATED, JsonResponse(created)))
 }
 
 /// The data of a new API token, for the API or the registry.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct TokenSpec {
     pub(super) name: String,
     pub(super) scopes: Vec<String>,
     pub(super) expires_in_days: Option<u64>,
@@ -232,34 +240,40 @@ pub(super) struct Wanted {
 /// A token and the secret that is shown once.
 #[derive(Debug)]
 pub(super) struct CreatedToken {
-    pub(super) kept: ApiToken,
+    pub(super) token: ApiToken,
     pub(super) secret: String,
 }
 
 /// Creates an API token for a user.
-pub(super) async fn make(app: &App, caller: &Caller, wanted: Wanted) -> ApiResult<CreatedToken> {
+pub(super) async fn create_token(
+    app: &App,
+    caller: &Caller,
+    spec: TokenSpec,
+) -> ApiResult<CreatedToken> {
     let accounts = app.database.accounts();
-    if accounts.tokens(caller.user.id).await?.len() >= MAX_TOKENS {
-        let text = format!("At most {MAX_TOKENS} tokens. Delete one that is not used any more.");
+    if accounts.tokens(caller.user.id).await?.len() >= MAX_API_TOKENS {
+        let text = format!(
+            "You have the maximum of {MAX_API_TOKENS} API tokens. Delete one that you no longer use."
+        );
         return Err(ApiError::bad_request(text));
     }
     let secret = format!("{API_TOKEN_PREFIX}{}", random_secret()?);
     let end = |days| Timestamp::now().plus(Duration::from_hours(24 * days));
     let new = NewToken {
         user_id: caller.user.id,
-        name: &wanted.name,
-        scopes: &wanted.scopes,
+        name: &spec.name,
+        scopes: &spec.scopes,
         digest: &token_digest(&secret),
-        expires_at: wanted.expires_in_days.map(end),
+        expires_at: spec.expires_in_days.map(end),
         since: caller.claims.as_ref().map_or_else(Timestamp::now, Claims::issued_at),
     };
-    let kept = accounts.add_token(&caller.actor(), new).await?;
-    let kept = kept.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
-    Ok(CreatedToken { kept, secret })
+    let token = accounts.add_token(&caller.actor(), new).await?;
+    let token = token.ok_or_else(|| ApiError::unauthorized("Invalid or expired token"))?;
+    Ok(CreatedToken { token, secret })
 }
 
 /// Revokes an API token of a user; returns false if there is none with this id.
-pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool> {
+pub(super) async fn revoke_token(app: &App, caller: &Caller, id: &str) -> ApiResult<bool> {
     Ok(app.database.accounts().remove_token(&caller.actor(), caller.user.id, id).await?)
 }
 
@@ -269,7 +283,7 @@ pub(super) async fn end(app: &App, caller: &Caller, id: &str) -> ApiResult<bool>
     params(("id" = String, Path, description = "The token, by its id")),
     responses(
         (status = 204, description = "The token was revoked"), docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany
+        docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn delete(
@@ -277,7 +291,7 @@ async fn delete(
     Path(id): Path<String>,
     authenticated: Authenticated,
 ) -> ApiResult<StatusCode> {
-    if end(&app, &authenticated.caller, &id).await? {
+    if revoke_token(&app, &authenticated.caller, &id).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("Token not found"))

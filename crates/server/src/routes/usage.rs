@@ -100,8 +100,8 @@ struct UsageReport {
             description = "`model`, `provider` or `user`; anything else counts as `model`")
     ),
     responses(
-        (status = 200, body = UsageReport), docs::Unauthorized, docs::Forbidden, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = UsageReport), docs::Unauthorized, docs::Forbidden, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn usage_by_day(
@@ -243,7 +243,7 @@ fn read_price(value: &serde_json::Value) -> Option<NewPrice> {
 #[utoipa::path(
     get, path = "/admin/prices", tag = "admin", security(("bearer" = [])),
     responses(
-        (status = 200, body = PriceList), docs::Unauthorized, docs::Forbidden, docs::TooMany
+        (status = 200, body = PriceList), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests
     )
 )]
 async fn list_prices(
@@ -260,7 +260,7 @@ async fn list_prices(
     put, path = "/admin/prices", tag = "admin", security(("bearer" = [])), request_body = NewPrices,
     responses(
         (status = 200, body = PriceList), docs::Unauthorized, docs::Forbidden, docs::TooLarge,
-        docs::BadShape, docs::TooMany
+        docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn put_prices(

@@ -55,7 +55,7 @@ struct WorkflowBody {
     #[schema(max_length = 1000)]
     description: Option<String>,
     /// Nodes and edges.
-    #[schema(value_type = Option<GivenGraph>)]
+    #[schema(value_type = Option<GraphRequest>)]
     graph_data: Option<Value>,
 }
 
@@ -67,7 +67,7 @@ struct WorkflowChange {
     #[schema(max_length = 1000)]
     description: Option<String>,
     /// Nodes and edges.
-    #[schema(value_type = Option<GivenGraph>)]
+    #[schema(value_type = Option<GraphRequest>)]
     graph_data: Option<Value>,
 }
 
@@ -80,7 +80,7 @@ struct GraphData {
 
 /// Like `GraphData`; missing lists are empty.
 #[derive(Debug, Serialize, ToSchema)]
-struct GivenGraph {
+struct GraphRequest {
     #[schema(required = false)]
     nodes: Vec<NodeData>,
     #[schema(required = false)]
@@ -354,7 +354,7 @@ fn owner_filter(caller: &crate::auth::Caller) -> Option<i64> {
 #[utoipa::path(
     get, path = "/workflows", tag = "workflows", security(("bearer" = [])), params(Page),
     responses(
-        (status = 200, body = WorkflowList), docs::Unauthorized, docs::BadShape, docs::TooMany
+        (status = 200, body = WorkflowList), docs::Unauthorized, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn list(
@@ -372,8 +372,8 @@ async fn list(
     post, path = "/workflows", tag = "workflows", security(("bearer" = [])),
     request_body = WorkflowBody,
     responses(
-        (status = 201, body = WorkflowItem), docs::Unauthorized, docs::Conflict, docs::TooLarge, docs::BadShape,
-        docs::TooMany
+        (status = 201, body = WorkflowItem), docs::Unauthorized, docs::Conflict, docs::TooLarge, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn create(
@@ -401,7 +401,7 @@ async fn keep(app: &App, user_id: i64, body: WorkflowBody) -> ApiResult<Response
     get, path = "/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")),
     responses(
-        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::Missing, docs::TooMany
+        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn get(
@@ -422,8 +422,8 @@ async fn get(
     ),
     request_body = WorkflowChange,
     responses(
-        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::Missing, docs::Changed,
-        docs::TooLarge, docs::BadShape, docs::TooMany
+        (status = 200, body = WorkflowItem), docs::Unauthorized, docs::NotFound, docs::Changed,
+        docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn update(
@@ -510,7 +510,7 @@ impl VersionItem {
     get, path = "/workflows/{id}/versions", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")),
     responses(
-        (status = 200, body = VersionList), docs::Unauthorized, docs::Missing, docs::TooMany
+        (status = 200, body = VersionList), docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn versions(
@@ -536,7 +536,7 @@ async fn versions(
         ("version" = String, Path, description = "The id of the saved state")
     ),
     responses(
-        (status = 200, body = VersionItem), docs::Unauthorized, docs::Missing, docs::TooMany
+        (status = 200, body = VersionItem), docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn version(
@@ -562,8 +562,8 @@ async fn version(
         ("If-Match" = Option<String>, Header, description = "The ETag of the workflow to delete")
     ),
     responses(
-        (status = 204, description = "Deleted"), docs::Unauthorized, docs::Missing, docs::Changed,
-        docs::TooMany
+        (status = 204, description = "Deleted"), docs::Unauthorized, docs::NotFound, docs::Changed,
+        docs::TooManyRequests
     )
 )]
 async fn delete(
@@ -587,7 +587,7 @@ async fn delete(
         (status = 200, description = "Events: workflow_start, node_start, token, thought, \
          citation, node_complete, node_error, workflow_error, workflow_complete, done",
          body = docs::StreamEvent, content_type = "text/event-stream"),
-        docs::Unauthorized, docs::Missing, docs::TooLarge, docs::BadShape, docs::TooMany
+        docs::Unauthorized, docs::NotFound, docs::TooLarge, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn execute(
@@ -623,7 +623,7 @@ async fn run(
     get, path = "/workflows/{id}/export", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow")),
     responses(
-        (status = 200, body = WorkflowExport), docs::Unauthorized, docs::Missing, docs::TooMany
+        (status = 200, body = WorkflowExport), docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn export(
@@ -649,8 +649,8 @@ const TEMPLATE_NAME_KEY: &str = "x-template-name";
     )),
     request_body = WorkflowImport,
     responses(
-        (status = 201, body = WorkflowItem), docs::Unauthorized, docs::Conflict, docs::TooLarge, docs::BadShapeOrVersion,
-        docs::TooMany
+        (status = 201, body = WorkflowItem), docs::Unauthorized, docs::Conflict, docs::TooLarge, docs::InvalidBodyOrVersion,
+        docs::TooManyRequests
     )
 )]
 async fn import(
@@ -689,8 +689,8 @@ fn template_name(wanted: &str, name: &mut String) -> ApiResult<()> {
     get, path = "/workflows/{id}/executions", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow"), Page),
     responses(
-        (status = 200, body = ExecutionList), docs::Unauthorized, docs::Missing, docs::BadShape,
-        docs::TooMany
+        (status = 200, body = ExecutionList), docs::Unauthorized, docs::NotFound, docs::InvalidBody,
+        docs::TooManyRequests
     )
 )]
 async fn executions_of(
@@ -708,7 +708,7 @@ async fn executions_of(
     get, path = "/workflows/executions", tag = "workflows", security(("bearer" = [])),
     params(Page),
     responses(
-        (status = 200, body = ExecutionList), docs::Unauthorized, docs::BadShape, docs::TooMany
+        (status = 200, body = ExecutionList), docs::Unauthorized, docs::InvalidBody, docs::TooManyRequests
     )
 )]
 async fn all_executions(
@@ -745,7 +745,7 @@ async fn list_executions(
     get, path = "/workflows/executions/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The execution")),
     responses(
-        (status = 200, body = ExecutionItem), docs::Unauthorized, docs::Missing, docs::TooMany
+        (status = 200, body = ExecutionItem), docs::Unauthorized, docs::NotFound, docs::TooManyRequests
     )
 )]
 async fn execution(
@@ -766,7 +766,7 @@ async fn execution(
     responses(
         (status = 200, description = "Events, as of a run", body = docs::StreamEvent,
          content_type = "text/event-stream"),
-        docs::Bad, docs::Unauthorized, docs::Missing, docs::Conflict, docs::TooMany
+        docs::BadRequest, docs::Unauthorized, docs::NotFound, docs::Conflict, docs::TooManyRequests
     )
 )]
 async fn resume(

@@ -1,7 +1,7 @@
 //! Implements the dialect of Codex: three fields of SKILL.md and the additional file
 //! `agents/openai.yaml`.
 
-use savoir_lint::{Diagnostic, Severity, Source};
+use savoir_lint::{Diagnostic, Severity, Source, words::one_line};
 use serde_json::{Value, json};
 
 use super::{
@@ -79,7 +79,7 @@ impl Language for Codex {
         reader.identity(skill);
         reader.base_metadata(skill);
         for text in [&mut skill.name, &mut skill.description] {
-            *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            *text = one_line(text);
         }
         skill.policy.allowed_tools = reader.tools("allowed-tools");
         if let Some(side) = side_file(reader) {

@@ -158,10 +158,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the repositories of the catalogue. */
+        /** List the repositories of the catalog. */
         get: operations["catalog_list"];
         put?: never;
-        /** Add a repository to the catalogue. */
+        /** Add a repository to the catalog. */
         post: operations["catalog_add"];
         delete?: never;
         options?: never;
@@ -177,10 +177,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Replace a repository of the catalogue. */
+        /** Replace a repository of the catalog. */
         put: operations["catalog_replace"];
         post?: never;
-        /** Remove a repository from the catalogue. Skills that came from it stay. */
+        /** Remove a repository from the catalog. Skills that came from it stay. */
         delete: operations["catalog_remove"];
         options?: never;
         head?: never;
@@ -1175,7 +1175,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Install a skill from the catalogue, or update it. It is disabled until a user enables it.
+         * Install a skill from the catalog, or update it. It is disabled until a user enables it.
          * @description A skill that was edited here is not replaced (409) unless `overwrite` is true.
          */
         post: operations["catalog_install"];
@@ -1194,7 +1194,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Show what a skill of the catalogue would bring, without installing it. */
+        /** Show what a skill of the catalog would bring, without installing it. */
         post: operations["catalog_preview"];
         delete?: never;
         options?: never;
@@ -2799,6 +2799,23 @@ export interface components {
             /** Format: int64 */
             bytes: number;
         };
+        /** @description A key to register. */
+        AddKeyRequest: {
+            /** @description Base64 of the 32 bytes of an Ed25519 key, or a line `ssh-ed25519 AAAA…`. */
+            public_key: string;
+            /** @description A name for the key. */
+            label?: string | null;
+            /** @description The email address of the auditor who uses the key; only for auditors. */
+            email?: string | null;
+            /**
+             * @description Proves that you have the private key: an OpenSSH signature, in the namespace
+             *     `savoir-skill@v1`, of the line `On 2026-02-03 this key signs for acme in the registry
+             *     https://skills.example.com/registry.` with today's date, your namespace, the URL of this
+             *     registry, and a line feed. A proved key replaces the same key that someone else registered
+             *     without a proof.
+             */
+            proof?: string | null;
+        };
         /** @description How an agent sees the skill. */
         AgentView: {
             agent: string;
@@ -2882,7 +2899,7 @@ export interface components {
              */
             chunk_overlap: number;
         };
-        /** @description A skill of the catalogue. */
+        /** @description A skill of the catalog. */
         CatalogItem: {
             source_id: string;
             label: string;
@@ -2905,7 +2922,7 @@ export interface components {
             /** @description Sources that did not respond. */
             errors: components["schemas"]["SourceFailure"][];
         };
-        /** @description A skill of the catalogue and, if it is installed, what an update would change. */
+        /** @description A skill of the catalog and, if it is installed, what an update would change. */
         CatalogPreview: {
             name: string;
             /** @description The text of SKILL.md. */
@@ -2916,6 +2933,14 @@ export interface components {
             verdict: string;
             findings: components["schemas"]["SkillScanFinding"][];
             installed?: components["schemas"]["InstalledCopy"] | null;
+        };
+        /** @description A skill of the catalog. */
+        CatalogSkillRequest: {
+            source_id: string;
+            /** @description The folder in the repository; empty for the root. */
+            folder: string;
+            /** @description Whether to replace your own skill even if it was edited here. Default: false. */
+            overwrite?: boolean | null;
         };
         /** @description The changes; missing fields stay unchanged. */
         Change: {
@@ -2985,6 +3010,50 @@ export interface components {
             signer: string;
             /** @description The record, in the format of `signature.json`. */
             record: Record<string, never>;
+        };
+        /** @description A new token for a program that publishes skills, or reads a private registry. */
+        CreateRegistryTokenRequest: {
+            /** @description The purpose of the token. */
+            name: string;
+            /** @description `read`, `publish`, `yank`, `owner`; also as `registry:publish` or `registry:publish:acme`. */
+            scopes: string[];
+            /**
+             * @description The only namespace in which the token is valid, or the only skill, as `_/name`. Default:
+             *     everywhere.
+             */
+            namespace?: string | null;
+            /**
+             * Format: int64
+             * @description Default: never expires.
+             */
+            expires_in_days?: number | null;
+        };
+        /** @description A token with its secret. */
+        CreateRegistryTokenResponse: components["schemas"]["RegistryToken"] & {
+            /** @description For `Authorization: Bearer …`. It is shown only once. */
+            token: string;
+        };
+        /** @description A new API token. */
+        CreateTokenRequest: {
+            /** @description The purpose of the token. */
+            name: string;
+            /** @description The scopes; default: everything except administration and the registry. */
+            scopes?: (("skills:read" | "skills:write" | "skills:draft" | "skills:run" | "chat" | "knowledge:read" | "knowledge:write" | "workflows:read" | "workflows:write" | "workflows:run" | "admin") | string)[] | null;
+            /**
+             * Format: int64
+             * @description Default: never expires.
+             */
+            expires_in_days?: number | null;
+        };
+        /** @description A token with its secret. */
+        CreateTokenResponse: {
+            id: string;
+            name: string;
+            scopes: string[];
+            /** @description For `Authorization: Bearer …`. It is shown only once. */
+            token: string;
+            created_at: string;
+            expires_at?: string | null;
         };
         /** @description A created namespace. */
         CreatedNamespace: {
@@ -3094,7 +3163,7 @@ export interface components {
         /** @description Precision and recall of the use of a skill among some skills. */
         EvaluatedTriggers: {
             /** Format: int64 */
-            catalogue: number;
+            catalog: number;
             /** Format: int64 */
             queries: number;
             precision?: components["schemas"]["EvaluatedRange"] | null;
@@ -3250,23 +3319,15 @@ export interface components {
              */
             rank: number;
         };
-        /** @description Like `GraphData`; missing lists are empty. */
-        GivenGraph: {
-            nodes?: components["schemas"]["NodeData"][];
-            edges?: components["schemas"]["EdgeData"][];
-        };
-        /** @description A withdrawn version. */
-        GoneVersion: {
-            name: string;
-            version: string;
-            withdrawn: boolean;
-            /** @description Other versions with the same content, as `name@version`, which are still available. */
-            same_content: string[];
-        };
         /** @description Nodes and edges. Unknown fields are preserved. */
         GraphData: {
             nodes: components["schemas"]["NodeData"][];
             edges: components["schemas"]["EdgeData"][];
+        };
+        /** @description Like `GraphData`; missing lists are empty. */
+        GraphRequest: {
+            nodes?: components["schemas"]["NodeData"][];
+            edges?: components["schemas"]["EdgeData"][];
         };
         /** @description A SKILL.md or a zip. */
         ImportForm: {
@@ -3399,16 +3460,6 @@ export interface components {
             record: Record<string, never>;
             added_at: string;
         };
-        /** @description A token without its secret. */
-        ListedToken: {
-            id: string;
-            name: string;
-            scopes: string[];
-            created_at: string;
-            expires_at?: string | null;
-            /** @description Rounded to the minute. */
-            last_used_at?: string | null;
-        };
         /** @description An entry of the audit log. */
         LogEntry: {
             /**
@@ -3460,21 +3511,6 @@ export interface components {
         LostField: {
             field: string;
             message: string;
-        };
-        /** @description A token with its secret. */
-        MadeRegistryToken: components["schemas"]["RegistryToken"] & {
-            /** @description For `Authorization: Bearer …`. It is shown only once. */
-            token: string;
-        };
-        /** @description A token with its secret. */
-        MadeToken: {
-            id: string;
-            name: string;
-            scopes: string[];
-            /** @description For `Authorization: Bearer …`. It is shown only once. */
-            token: string;
-            created_at: string;
-            expires_at?: string | null;
         };
         /** @description The members of a team. */
         MemberList: {
@@ -4345,6 +4381,13 @@ export interface components {
             email: string;
             role: string;
         };
+        /** @description A new member of a team. */
+        SetMemberRequest: {
+            /** @description The email address of the account. */
+            email: string;
+            /** @description `owner` or `publisher`. */
+            role: string;
+        };
         /** @description The validation errors of a request body. */
         ShapeDetail: {
             detail: components["schemas"]["ShapeProblem"][];
@@ -4413,7 +4456,7 @@ export interface components {
             eval_set: string;
             /** @description The program that measured, with its version. */
             harness: string;
-            /** @description When the skill is used, for each size of the catalogue. */
+            /** @description When the skill is used, for each size of the catalog. */
             triggers?: components["schemas"]["EvaluatedTriggers"][];
             /** @description Cases that the skill makes worse. */
             regressions?: string[];
@@ -4498,7 +4541,7 @@ export interface components {
             /** @description The whole SKILL.md, without the owner. */
             content: string;
         };
-        /** @description A repository for the catalogue. */
+        /** @description A repository for the catalog. */
         SourceBody: {
             label: string;
             /** @description `https://github.com/owner/repo`, or another that the operator allows. */
@@ -4514,7 +4557,7 @@ export interface components {
             label: string;
             error: string;
         };
-        /** @description A repository of the catalogue. */
+        /** @description A repository of the catalog. */
         SourceItem: {
             id: string;
             label: string;
@@ -4618,8 +4661,18 @@ export interface components {
             /** @description When an agent uses the skill. */
             body: number;
         };
+        /** @description A token without its secret. */
+        TokenInfo: {
+            id: string;
+            name: string;
+            scopes: string[];
+            created_at: string;
+            expires_at?: string | null;
+            /** @description Rounded to the minute. */
+            last_used_at?: string | null;
+        };
         TokenList: {
-            tokens: components["schemas"]["ListedToken"][];
+            tokens: components["schemas"]["TokenInfo"][];
             total: number;
         };
         /** @description The token usage of all requests to models. */
@@ -4724,67 +4777,6 @@ export interface components {
             users: components["schemas"]["User"][];
             total: number;
         };
-        /** @description A skill of the catalogue. */
-        Wanted: {
-            source_id: string;
-            /** @description The folder in the repository; empty for the root. */
-            folder: string;
-            /** @description Whether to replace your own skill even if it was edited here. Default: false. */
-            overwrite?: boolean | null;
-        };
-        /** @description A key to register. */
-        WantedKey: {
-            /** @description Base64 of the 32 bytes of an Ed25519 key, or a line `ssh-ed25519 AAAA…`. */
-            public_key: string;
-            /** @description A name for the key. */
-            label?: string | null;
-            /** @description The email address of the auditor who uses the key; only for auditors. */
-            email?: string | null;
-            /**
-             * @description Proves that you have the private key: an OpenSSH signature, in the namespace
-             *     `savoir-skill@v1`, of the line `On 2026-02-03 this key signs for acme in the registry
-             *     https://skills.example.com/registry.` with today's date, your namespace, the URL of this
-             *     registry, and a line feed. A proved key replaces the same key that someone else registered
-             *     without a proof.
-             */
-            proof?: string | null;
-        };
-        /** @description A new member of a team. */
-        WantedMember: {
-            /** @description The email address of the account. */
-            email: string;
-            /** @description `owner` or `publisher`. */
-            role: string;
-        };
-        /** @description A new token for a program that publishes skills, or reads a private registry. */
-        WantedRegistryToken: {
-            /** @description The purpose of the token. */
-            name: string;
-            /** @description `read`, `publish`, `yank`, `owner`; also as `registry:publish` or `registry:publish:acme`. */
-            scopes: string[];
-            /**
-             * @description The only namespace in which the token is valid, or the only skill, as `_/name`. Default:
-             *     everywhere.
-             */
-            namespace?: string | null;
-            /**
-             * Format: int64
-             * @description Default: never expires.
-             */
-            expires_in_days?: number | null;
-        };
-        /** @description A new API token. */
-        WantedToken: {
-            /** @description The purpose of the token. */
-            name: string;
-            /** @description The scopes; default: everything except administration and the registry. */
-            scopes?: (("skills:read" | "skills:write" | "skills:draft" | "skills:run" | "chat" | "knowledge:read" | "knowledge:write" | "workflows:read" | "workflows:write" | "workflows:run" | "admin") | string)[] | null;
-            /**
-             * Format: int64
-             * @description Default: never expires.
-             */
-            expires_in_days?: number | null;
-        };
         /** @description An account. */
         Who: string | number;
         /** @description Why a version is withdrawn. */
@@ -4792,17 +4784,25 @@ export interface components {
             /** @description The reason, which is shown to everyone who requests the version. */
             why: string;
         };
+        /** @description A withdrawn version. */
+        WithdrawnVersion: {
+            name: string;
+            version: string;
+            withdrawn: boolean;
+            /** @description Other versions with the same content, as `name@version`, which are still available. */
+            same_content: string[];
+        };
         /** @description A new workflow. */
         WorkflowBody: {
             name: string;
             description?: string | null;
-            graph_data?: components["schemas"]["GivenGraph"] | null;
+            graph_data?: components["schemas"]["GraphRequest"] | null;
         };
         /** @description Changes of a workflow. */
         WorkflowChange: {
             name?: string | null;
             description?: string | null;
-            graph_data?: components["schemas"]["GivenGraph"] | null;
+            graph_data?: components["schemas"]["GraphRequest"] | null;
         };
         /** @description An exported workflow. */
         WorkflowExport: {
@@ -6963,7 +6963,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedToken"];
+                "application/json": components["schemas"]["CreateTokenRequest"];
             };
         };
         responses: {
@@ -6973,7 +6973,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeToken"];
+                    "application/json": components["schemas"]["CreateTokenResponse"];
                 };
             };
             /** @description The request is invalid. */
@@ -10090,7 +10090,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Wanted"];
+                "application/json": components["schemas"]["CatalogSkillRequest"];
             };
         };
         responses: {
@@ -10195,7 +10195,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Wanted"];
+                "application/json": components["schemas"]["CatalogSkillRequest"];
             };
         };
         responses: {
@@ -12419,7 +12419,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedKey"];
+                "application/json": components["schemas"]["AddKeyRequest"];
             };
         };
         responses: {
@@ -12902,7 +12902,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedKey"];
+                "application/json": components["schemas"]["AddKeyRequest"];
             };
         };
         responses: {
@@ -13151,7 +13151,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedMember"];
+                "application/json": components["schemas"]["SetMemberRequest"];
             };
         };
         responses: {
@@ -14136,7 +14136,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedKey"];
+                "application/json": components["schemas"]["AddKeyRequest"];
             };
         };
         responses: {
@@ -14391,7 +14391,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedMember"];
+                "application/json": components["schemas"]["SetMemberRequest"];
             };
         };
         responses: {
@@ -15936,7 +15936,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GoneVersion"];
+                    "application/json": components["schemas"]["WithdrawnVersion"];
                 };
             };
             /** @description The request is invalid. */
@@ -16419,7 +16419,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedKey"];
+                "application/json": components["schemas"]["AddKeyRequest"];
             };
         };
         responses: {
@@ -16668,7 +16668,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedMember"];
+                "application/json": components["schemas"]["SetMemberRequest"];
             };
         };
         responses: {
@@ -18179,7 +18179,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GoneVersion"];
+                    "application/json": components["schemas"]["WithdrawnVersion"];
                 };
             };
             /** @description The request is invalid. */
@@ -18422,7 +18422,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["WantedRegistryToken"];
+                "application/json": components["schemas"]["CreateRegistryTokenRequest"];
             };
         };
         responses: {
@@ -18432,7 +18432,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MadeRegistryToken"];
+                    "application/json": components["schemas"]["CreateRegistryTokenResponse"];
                 };
             };
             /** @description The request is invalid. */

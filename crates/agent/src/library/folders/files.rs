@@ -4,9 +4,9 @@ use std::{fs, path::Path};
 
 use savoir_skill::{Folder, folder::is_skill_file};
 
-use super::{Folders, LibraryError, MAX_SERVED_FILE_BYTES};
+use super::{FolderLibrary, LibraryError, MAX_SERVED_FILE_BYTES};
 
-impl Folders {
+impl FolderLibrary {
     /// Returns the folder of a skill.
     pub fn path(&self, name: &str) -> Option<&Path> {
         self.skills.get(name).map(std::path::PathBuf::as_path)
@@ -20,7 +20,7 @@ impl Folders {
             let size = fs::symlink_metadata(folder.root().join(&file.path))?.len();
             Ok((file.path.clone(), size))
         });
-        sized.collect::<std::io::Result<_>>().map_err(|error| broken(name, &error))
+        sized.collect::<std::io::Result<_>>().map_err(|error| broken_skill_error(name, &error))
     }
 
     /// Reads a file of a skill that has at most `max_bytes`.
@@ -34,15 +34,15 @@ impl Folders {
         if !folder.files().iter().any(|file| file.path == path && !file.link) {
             return Err(LibraryError::NoFile { name: name.to_owned(), path: path.to_owned() });
         }
-        folder.read_up_to(path, max_bytes).map_err(|error| broken(name, &error))
+        folder.read_up_to(path, max_bytes).map_err(|error| broken_skill_error(name, &error))
     }
 }
 
 /// Lists the files beside SKILL.md that a model can read: text files that are not too large.
 pub(super) fn list_text_files(folder: &Folder) -> Vec<String> {
     let is_text = |path: &str| {
-        let known = fs::metadata(folder.root().join(path));
-        known.is_ok_and(|known| known.len() <= MAX_SERVED_FILE_BYTES)
+        let metadata = fs::metadata(folder.root().join(path));
+        metadata.is_ok_and(|metadata| metadata.len() <= MAX_SERVED_FILE_BYTES)
             && folder
                 .read_up_to(path, MAX_SERVED_FILE_BYTES as usize)
                 .is_ok_and(|bytes| !bytes.contains(&0) && std::str::from_utf8(&bytes).is_ok())
@@ -59,7 +59,7 @@ pub(super) fn link_error(folder: &Folder, path: &str) -> LibraryError {
     LibraryError::Link { path: path.to_owned(), outside: !inside }
 }
 
-fn broken(name: &str, error: &std::io::Error) -> LibraryError {
+fn broken_skill_error(name: &str, error: &std::io::Error) -> LibraryError {
     LibraryError::Broken { name: name.to_owned(), reason: error.to_string() }
 }
 
@@ -77,8 +77,8 @@ mod tests {
         fs::write(dir.path().join("secret"), "secret").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(dir.path().join("secret"), skill.join("link")).unwrap();
-        let place = [("good".to_owned(), skill.clone())];
-        let folders = Folders::new(place, None, dir.path().join("drafts"));
+        let skills = [("good".to_owned(), skill.clone())];
+        let folders = FolderLibrary::new(skills, None, dir.path().join("drafts"));
         let files = folders.list_files("good").unwrap();
         assert_eq!(files, [("SKILL.md".to_owned(), 36), ("scripts/a.sh".to_owned(), 2)]);
         assert_eq!(folders.read_bytes("good", "scripts/a.sh", 2).unwrap(), [0xff, 0x00]);

@@ -1,6 +1,6 @@
 //! Tests skills that run in a fork.
 
-use savoir_agent::turn::{Forks, Limit, TurnEnd};
+use savoir_agent::turn::{ForkMode, Limit, TurnEnd};
 use savoir_model::{Chunk, Message, Usage};
 use serde_json::{Value, json};
 
@@ -194,7 +194,7 @@ async fn fork_uses_the_budget_of_the_turn() {
 #[tokio::test]
 async fn untrusted_fork_is_a_directive_that_restricts_nothing() {
     let mut stage = Stage::new();
-    stage.forks = Forks::Inline;
+    stage.forks = ForkMode::Inline;
     stage.skill("report", FORK, "Do.").skill("writer", "allowed-tools: Write", "Write.");
     stage.says([use_skill("report")]).says([command("id"), read()]);
     let outcome = stage.turn().await;

@@ -11,7 +11,7 @@ use std::{
 use futures::future::BoxFuture;
 use savoir_agent::{
     consent::{Asker, Consent},
-    skill_tools::{SkillFolders, SkillToolEnvironment, SkillTools},
+    skill_tools::{SkillLoader, SkillToolEnvironment, SkillTools},
 };
 use savoir_engine::{
     Home, RunError,
@@ -31,7 +31,7 @@ use super::stage::{Stage, TurnReport, call, use_skill};
 #[derive(Debug)]
 struct InFolder(PathBuf);
 
-impl SkillFolders for InFolder {
+impl SkillLoader for InFolder {
     fn load_skill(&self, skill: &str) -> Result<LoadedSkill, RunError> {
         let (folder, file) = (self.0.join(skill), self.0.join(skill).join("SKILL.md"));
         let bytes = fs::read(&file).map_err(|error| RunError::call("unknown-skill", error))?;
@@ -79,14 +79,14 @@ impl Bringing {
         fs::create_dir_all(root.join("work")).expect("a folder");
         let home = Home::at(&root.join("savoir"));
         let person = Arc::new(Person(consent, Mutex::default()));
-        let bench = SkillToolEnvironment {
-            skill_folders: Arc::new(InFolder(root.join("skills"))),
+        let skill_tool_environment = SkillToolEnvironment {
+            skill_loader: Arc::new(InFolder(root.join("skills"))),
             asker: person.clone(),
             home: home.clone(),
             run_env: RunEnvironment::at(&root.join("work"), &root.join("home")).keeping(&home),
             mode: mode.to_owned(),
         };
-        stage.skill_tools = Some(Arc::new(SkillTools::new(bench)));
+        stage.skill_tools = Some(Arc::new(SkillTools::new(skill_tool_environment)));
         Self { stage, person, home }
     }
 
@@ -167,7 +167,7 @@ async fn lasting_consent_ends_when_the_skill_changes() {
 #[tokio::test]
 async fn without_consent_nothing_runs_and_the_model_gets_an_error() {
     for (consent, code, hint) in [
-        (Consent::Declined, "declined", "ask the person what they want instead"),
+        (Consent::Declined, "declined", "ask the user what they want instead"),
         (Consent::Unanswered, "declined", "savoir approve "),
         (Consent::Nobody, "approval-needed", "savoir approve "),
     ] {

@@ -16,10 +16,10 @@ use futures::{
 };
 use savoir_agent::{
     allowed_tools::CallGuard,
-    library::Folders,
+    library::FolderLibrary,
     skill_tools::SkillTools,
     toolset::{Origin, ToolAnswer, ToolSpec, Toolset},
-    turn::{Agent, Conversation, Forks, TurnEnd, TurnLimits},
+    turn::{Agent, Conversation, ForkMode, TurnEnd, TurnLimits},
 };
 use savoir_flow::{
     event::{Emitter, Event, Thought},
@@ -148,7 +148,7 @@ pub(super) struct Stage {
     pub(super) more: Vec<Arc<dyn Toolset>>,
     pub(super) skill_tools: Option<Arc<SkillTools>>,
     pub(super) limits: TurnLimits,
-    pub(super) forks: Forks,
+    pub(super) forks: ForkMode,
     pub(super) conversation: Conversation,
 }
 
@@ -203,7 +203,7 @@ impl Stage {
             more: Vec::new(),
             skill_tools: None,
             limits: TurnLimits::default(),
-            forks: Forks::SeparateAgent,
+            forks: ForkMode::SeparateAgent,
             conversation: Conversation::default(),
         }
     }
@@ -266,7 +266,7 @@ impl Stage {
 
     pub(super) fn agent(&self) -> Agent {
         let place = |name: &String| (name.clone(), self.dir.path().join("skills").join(name));
-        let library = Folders::new(self.skills.iter().map(place), None, self.drafts());
+        let library = FolderLibrary::new(self.skills.iter().map(place), None, self.drafts());
         let mut models = Models::default();
         models.add("script", self.script.clone(), Some("script".to_owned()));
         let host: Arc<dyn Toolset> = self.host.clone();
@@ -308,7 +308,7 @@ impl Stage {
         };
         let conversation = &mut self.conversation;
         let answering = async move {
-            let ended = agent.answer(conversation, message, &out).await;
+            let ended = agent.run_turn_to_done_event(conversation, message, &out).await;
             drop(out);
             ended
         };

@@ -206,7 +206,7 @@ async fn conversation_continues_after_a_dropped_turn() {
     stage.says([call("list_dir", json!({})), call("hangs", json!({}))]);
     let (agent, mut conversation) = (stage.agent(), Conversation::default());
     let (out, events) = Emitter::channel();
-    let turn = agent.turn(&mut conversation, "Do it", &out);
+    let turn = agent.run_turn_reporting_errors(&mut conversation, "Do it", &out);
     assert!(tokio::time::timeout(Duration::from_millis(80), turn).await.is_err());
     drop(events);
     well_formed(conversation.messages());
@@ -215,7 +215,7 @@ async fn conversation_continues_after_a_dropped_turn() {
     // The same happens if the client has disconnected.
     stage.says([call("hangs", json!({}))]);
     let (out, events) = Emitter::channel();
-    let mut turn = Box::pin(agent.turn(&mut conversation, "Again", &out));
+    let mut turn = Box::pin(agent.run_turn_reporting_errors(&mut conversation, "Again", &out));
     assert!((&mut turn).now_or_never().is_none());
     drop(events);
     let ended = tokio::time::timeout(Duration::from_secs(5), &mut turn).await;
@@ -232,7 +232,7 @@ async fn model_failure_has_a_short_message() {
     let mut agent = stage.agent();
     agent.services.models = std::sync::Arc::default();
     let (mut conversation, (out, mut events)) = (Conversation::default(), Emitter::channel());
-    let ended = agent.answer(&mut conversation, "Hi", &out).await.unwrap();
+    let ended = agent.run_turn_to_done_event(&mut conversation, "Hi", &out).await.unwrap();
     assert!(matches!(ended, TurnEnd::Failed(_)));
     let error = events.recv().await.unwrap();
     assert_eq!(error.data(), json!({"message": "no language model is configured"}));

@@ -15,13 +15,13 @@ use savoir_engine::python::{
     environment::{
         Builds, Environment, EnvironmentError, EnvironmentSpec, Installer, prepare, variables,
     },
-    requirement::{Places, Requirement, requirements},
+    requirement::{DirectReferences, Requirement, requirements},
 };
 
 use super::python;
 
 fn six() -> Vec<Requirement> {
-    requirements(&["six>=1.16,<2"], Places::Refused).expect("a requirement")
+    requirements(&["six>=1.16,<2"], DirectReferences::Forbid).expect("a requirement")
 }
 
 fn make(
@@ -236,7 +236,7 @@ fn a_source_distribution_is_refused() {
     tar.arg("-czf").arg(listed.join("sneaky-1.0.tar.gz")).arg("-C").arg(dir.path());
     assert!(tar.arg("sneaky-1.0").status().expect("tar").success());
     let index = Index::serve(&python, &dir.path().join("index"));
-    let requirements = requirements(&["sneaky"], Places::Refused).expect("a requirement");
+    let requirements = requirements(&["sneaky"], DirectReferences::Forbid).expect("a requirement");
     for installer in installers() {
         let wanted = EnvironmentSpec {
             python: &python,

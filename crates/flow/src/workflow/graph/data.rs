@@ -11,7 +11,7 @@ const TEMPERATURE: f64 = 0.7;
 /// The range that providers accept.
 const TEMPERATURES: (f64, f64) = (0.0, 2.0);
 
-const SECONDS: (u64, u64) = (1, 30);
+const TIMEOUT_RANGE_SECONDS: (u64, u64) = (1, 30);
 const HTTP_SECONDS: u64 = 10;
 const CODE_SECONDS: u64 = 30;
 
@@ -34,7 +34,7 @@ pub(super) fn work(
         "http" => NodeKind::Http(http(data, warnings)),
         "code" => NodeKind::Code(Code {
             code: text(data, "code").unwrap_or_default().to_owned(),
-            seconds: number(data, "timeoutSeconds", SECONDS, CODE_SECONDS, warnings),
+            seconds: number(data, "timeoutSeconds", TIMEOUT_RANGE_SECONDS, CODE_SECONDS, warnings),
             mebibytes: number(data, "memoryLimitMb", MEBIBYTES, CODE_MEBIBYTES, warnings),
             variables: object(data, "env"),
         }),
@@ -69,7 +69,7 @@ fn http(data: &Map<String, Value>, warnings: &mut Vec<String>) -> Http {
         url: text(data, "url").unwrap_or_default().to_owned(),
         headers: object(data, "headers"),
         body: data.get("body").cloned().unwrap_or_default(),
-        seconds: number(data, "timeoutSeconds", SECONDS, HTTP_SECONDS, warnings),
+        seconds: number(data, "timeoutSeconds", TIMEOUT_RANGE_SECONDS, HTTP_SECONDS, warnings),
         response_path: name(data, "responsePath"),
     }
 }

@@ -79,7 +79,7 @@ impl RequestError {
     fn into_text(self) -> String {
         match self {
             Self::Node(NodeError::Failed(text)) => text,
-            Self::Node(NodeError::Gone) | Self::Unsent(_) => FAILED.to_owned(),
+            Self::Node(NodeError::ListenerDisconnected) | Self::Unsent(_) => FAILED.to_owned(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use savoir_flow::{
-    event::{Emitter, Event, Gone},
+    event::{Emitter, Event, ListenerDisconnected},
     workflow::{NoJournal, run},
 };
 use savoir_sandbox::{RunnableTools, SandboxSupport};
@@ -144,7 +144,7 @@ async fn code_ends_when_cancelled() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     };
     let (ended, ()) = tokio::join!(run(&host, fresh(&graph, "x"), &NoJournal, &out), leave);
-    assert_eq!(ended, Err(Gone));
+    assert_eq!(ended, Err(ListenerDisconnected));
     // With only one slot for programs, this would wait 20 s if the slot was not freed.
     let data = json!({"code": "print(1)"});
     assert_eq!(output_of(&host, "code", data, "x").await, "1");

@@ -7,7 +7,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use savoir_flow::{
-    event::{Emitter, Event, Gone},
+    event::{Emitter, Event, ListenerDisconnected},
     workflow::{Graph, Journal, JournalError, WorkflowOutcome, WorkflowRun, run, run_to_end},
 };
 use savoir_store::{Checkpoint, ExecutionStatus};
@@ -231,7 +231,7 @@ async fn run_without_a_listener_can_be_resumed() {
     };
     let running = run_to_end(&host, fresh(&graph, "IN"), &*journal, &out);
     let (ended, ()) = tokio::join!(running, leave);
-    assert_eq!(ended, Err(Gone));
+    assert_eq!(ended, Err(ListenerDisconnected));
     assert_eq!(journal.statuses(), ["running", "failed"]);
     assert_eq!(journal.last().queue, ["a"]);
 }

@@ -37,7 +37,7 @@ impl Entry<'_> {
 
     /// The smallest offset at which the entry can end.
     pub(super) fn min_end(&self) -> u64 {
-        let head = local::LENGTH + self.name.len() as u64;
+        let head = local::LOCAL_HEADER_BYTES + self.name.len() as u64;
         (self.start as u64).saturating_add(self.packed).saturating_add(head)
     }
 

@@ -4,7 +4,7 @@ use super::{ArchiveError, confusion, fields::Fields, malformed};
 use crate::limits::MAX_ENTRIES;
 
 const SIGNATURE: &[u8] = b"PK\x05\x06";
-const LENGTH: usize = 22;
+const END_RECORD_BYTES: usize = 22;
 const ZIP64_SIGNATURE: u32 = 0x0606_4b50;
 const ZIP64_LENGTH: usize = 56;
 const ZIP64_LOCATOR_SIGNATURE: u32 = 0x0706_4b50;
@@ -29,7 +29,7 @@ struct EndFields {
 impl End {
     /// Finds the last end record, which may be followed by a comment.
     pub(super) fn find(bytes: &[u8]) -> Option<usize> {
-        let from = bytes.len().saturating_sub(LENGTH + usize::from(u16::MAX));
+        let from = bytes.len().saturating_sub(END_RECORD_BYTES + usize::from(u16::MAX));
         let at = bytes[from..].windows(SIGNATURE.len()).rposition(|window| window == SIGNATURE)?;
         Some(from + at)
     }
@@ -56,7 +56,7 @@ impl End {
         if disks != (0, 0) {
             return Err(malformed("it is part of a zip in several files"));
         }
-        let comment = &record[LENGTH..];
+        let comment = &record[END_RECORD_BYTES..];
         if comment.len() != comment_length {
             return Err(confusion("something follows its end"));
         }
@@ -68,7 +68,7 @@ impl End {
 
     fn new(numbers: &EndFields) -> Result<Self, ArchiveError> {
         if numbers.here != numbers.entries {
-            return Err(malformed("its end tells two numbers of entries"));
+            return Err(malformed("the end record has two different numbers of entries"));
         }
         if numbers.entries > MAX_ENTRIES as u64 {
             return Err(ArchiveError::TooManyFiles);

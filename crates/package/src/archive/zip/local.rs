@@ -8,7 +8,7 @@ use super::{
 const SIGNATURE: u32 = 0x0403_4b50;
 const DESCRIPTOR: &[u8] = b"PK\x07\x08";
 /// The length of a local header without its name.
-pub(super) const LENGTH: u64 = 30;
+pub(super) const LOCAL_HEADER_BYTES: u64 = 30;
 
 /// The local header of an entry.
 struct Header<'a> {

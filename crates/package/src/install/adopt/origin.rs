@@ -142,8 +142,8 @@ fn pinned_at_commit(place: &PinnedGitSource, commit: Commit) -> PinnedSource {
     PinnedSource::Git(PinnedGitSource { commit, ..place.clone() })
 }
 
-fn offered_skill(existing: &ExistingSkill, place: PinnedSource) -> OfferedSkill {
-    OfferedSkill { name: existing.adoption.name.clone(), description: None, place, content: None }
+fn offered_skill(existing: &ExistingSkill, source: PinnedSource) -> OfferedSkill {
+    OfferedSkill { name: existing.adoption.name.clone(), description: None, source, content: None }
 }
 
 fn is_original(existing: &ExistingSkill, tree: &Tree) -> bool {
@@ -163,7 +163,7 @@ async fn find_on_web(
     let offer = offer.ok_or_else(|| format!("`{address}` no longer has it"))?;
     let tree = fetcher.fetch(&offer).await.map_err(said)?;
     if is_original(existing, &tree) {
-        return Ok((offer.place, tree));
+        return Ok((offer.source, tree));
     }
     Err(format!("`{address}` no longer has these files"))
 }

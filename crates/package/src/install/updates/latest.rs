@@ -106,7 +106,7 @@ async fn find_moved(
     let whole = Source::Git(GitSource { path: None, ..git.clone() });
     let Ok(offers) = fetcher.offers(&whole).await else { return error.into() };
     let found = offers.into_iter().find(|offer| offer.called() == name);
-    match found.map(|offer| offer.place) {
+    match found.map(|offer| offer.source) {
         Some(PinnedSource::Git(place)) => LatestError::Moved {
             name: name.to_owned(),
             url: git.url.clone(),
@@ -191,7 +191,7 @@ pub(super) fn pick_offer(
         Source::Git(git) => git.path.clone().unwrap_or_default(),
         _ => String::new(),
     };
-    let lies_there = |offer: &OfferedSkill| matches!(&offer.place, PinnedSource::Git(place) if place.path == wanted && !wanted.is_empty());
+    let lies_there = |offer: &OfferedSkill| matches!(&offer.source, PinnedSource::Git(place) if place.path == wanted && !wanted.is_empty());
     let only = offers.len() == 1;
     let mut other_name = None;
     for offer in offers {

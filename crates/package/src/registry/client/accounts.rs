@@ -10,7 +10,10 @@ use crate::{
     registry::{
         Token,
         http::RegistryRequest,
-        wire::{Credentials, LoggedIn, MadeToken, TokenInfo, Tokens, WantedToken, WhoAmI},
+        wire::{
+            CreateTokenRequest, CreateTokenResponse, Credentials, LoggedIn, TokenInfo, Tokens,
+            WhoAmI,
+        },
     },
     source::http::check,
 };
@@ -47,11 +50,11 @@ impl Client {
     /// Creates a token for a program.
     pub async fn create_token(
         &self,
-        wanted: &WantedToken,
+        wanted: &CreateTokenRequest,
     ) -> Result<(TokenInfo, Token), RegistryError> {
         let url = self.account_url("tokens")?;
         check(&url)?;
-        let MadeToken { info, token } = self.post(url, JSON, to_json(wanted)?).await?;
+        let CreateTokenResponse { info, token } = self.post(url, JSON, to_json(wanted)?).await?;
         Ok((info, Token::new(&token)?))
     }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// A request for a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WantedToken {
+pub struct CreateTokenRequest {
     /// The label of the token.
     pub name: String,
     /// The scopes: `registry:publish` everywhere, `registry:publish:acme` in one namespace.
@@ -44,13 +44,13 @@ pub struct TokenInfo {
 
 /// A new token with its text, which the server returns only once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeToken {
+pub struct CreateTokenResponse {
     #[serde(flatten)]
     pub info: TokenInfo,
     pub token: String,
 }
 
-impl fmt::Debug for MadeToken {
+impl fmt::Debug for CreateTokenResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MadeToken").field("info", &self.info).finish_non_exhaustive()
     }
@@ -319,15 +319,18 @@ mod tests {
 
     #[test]
     fn token_json_is_parsed() {
-        let made: MadeToken = serde_json::from_str(
+        let made: CreateTokenResponse = serde_json::from_str(
             r#"{"id":"t1","name":"savoir on desk","scopes":["registry:read"],"token":"sv_x",
                "created_at":"2026-01-01T00:00:00Z","expires_at":null,"later":1}"#,
         )
         .unwrap();
         assert_eq!((made.info.id.as_str(), made.token.as_str()), ("t1", "sv_x"));
         assert!(!format!("{made:?}").contains("sv_x"));
-        let wanted =
-            WantedToken { name: "a".into(), scopes: vec!["b".into()], expires_in_days: None };
+        let wanted = CreateTokenRequest {
+            name: "a".into(),
+            scopes: vec!["b".into()],
+            expires_in_days: None,
+        };
         assert_eq!(serde_json::to_string(&wanted).unwrap(), r#"{"name":"a","scopes":["b"]}"#);
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct SkillHead {
 }
 
 /// Looks up many skills at once. An error of one skill does not affect the others.
-pub(in crate::source) async fn heads(
+pub(in crate::source) async fn look_up_skill_heads(
     settings: &Settings,
     url: &GitUrl,
     asked: &[HeadQuery],
@@ -39,7 +39,7 @@ pub(in crate::source) async fn heads(
     let references = if asked.iter().all(is_commit) {
         References::default()
     } else {
-        References::ask(&repository).await?
+        References::fetch(&repository).await?
     };
     let mut fetched = HashSet::new();
     let mut places = Vec::with_capacity(asked.len());

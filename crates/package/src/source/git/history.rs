@@ -14,7 +14,7 @@ use crate::{
 
 /// Returns the newest commit, starting at that of the place and going back, in which the path was
 /// one of these objects.
-pub(in crate::source) async fn past(
+pub(in crate::source) async fn find_commit_with_object(
     settings: &Settings,
     place: &PinnedGitSource,
     wanted: &BTreeSet<String>,

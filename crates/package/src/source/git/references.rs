@@ -23,7 +23,7 @@ pub(super) struct References {
 type ResolvedReference = (Commit, Option<Reference>, Option<String>);
 
 impl References {
-    pub(super) async fn ask(repository: &Repository<'_>) -> Result<Self, SourceError> {
+    pub(super) async fn fetch(repository: &Repository<'_>) -> Result<Self, SourceError> {
         let arguments = ["ls-remote", "--quiet", "origin", "HEAD", "refs/heads/*", "refs/tags/*"];
         if repository.is_offline()
             && let Ok(known) = fs::read_to_string(repository.known_references())

@@ -41,8 +41,8 @@ async fn add(project: &TestProject, fetcher: &Fetcher, text: &str) -> Vec<Offere
         let arrival = FetchedSkill {
             tree: fetcher.fetch(offer).await.unwrap(),
             called: offer.name.clone(),
-            source: locked_source(&offer.place, skill_set.root()).unwrap(),
-            why: FetchReason::Requested(requirement_for(&offer.place, skill_set.root())),
+            source: locked_source(&offer.source, skill_set.root()).unwrap(),
+            why: FetchReason::Requested(requirement_for(&offer.source, skill_set.root())),
             counted: None,
         };
         ready.push(CheckedSkill::check(arrival, &project.trust()).unwrap());
@@ -148,7 +148,7 @@ async fn moved_tag_is_an_update_and_commit_is_not() {
         let arrival = FetchedSkill {
             tree: fetcher.fetch(&offer).await.unwrap(),
             called: name.to_owned(),
-            source: locked_source(&offer.place, &project.path("")).unwrap(),
+            source: locked_source(&offer.source, &project.path("")).unwrap(),
             why: FetchReason::Requested(asked),
             counted: None,
         };
@@ -305,7 +305,7 @@ async fn update_check_of_single_skill_repository() {
     repository.commit();
     let fetcher = fetcher(&project);
     add(&project, &fetcher, &format!("git+{}", repository.url())).await;
-    repository.write(".vscode/settings.json", "steers tools, and is no part of the skill");
+    repository.write(".vscode/settings.json", "steers tools, and is not part of the skill");
     repository.commit();
     let found = look(&project, &fetcher).await;
     assert_eq!(found["pdf"], Availability::Current);

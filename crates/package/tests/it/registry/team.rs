@@ -4,7 +4,8 @@ use savoir_package::{
     registry::{
         Client, PlainHttp, Settings, Token,
         wire::{
-            Appeal, LogQuery, NewKey, NewMember, NewSignature, RevokedKey, TeamRole, WantedToken,
+            Appeal, CreateTokenRequest, LogQuery, NewKey, NewMember, NewSignature, RevokedKey,
+            TeamRole,
         },
     },
     trust::Tier,
@@ -46,7 +47,7 @@ async fn expect(server: &MockServer, how: &str, at: &str, body: Option<Value>, a
 #[tokio::test]
 async fn tokens_are_created_listed_and_revoked() {
     let (_place, server, client) = known().await;
-    let wanted = WantedToken {
+    let wanted = CreateTokenRequest {
         name: "savoir on desk".into(),
         scopes: vec!["registry:read".into(), "registry:publish:acme".into()],
         expires_in_days: Some(90),

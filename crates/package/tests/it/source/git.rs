@@ -36,7 +36,7 @@ async fn a_repository_lists_its_skills() {
     let offers = test.offers(&format!("{}@v1", repository.url())).await.unwrap();
     assert_eq!(names(&offers), ["csv", "pdf"]);
     assert_eq!(offers[1].description.as_deref(), Some("Does pdf."));
-    let text = offers[1].place.text(test.path());
+    let text = offers[1].source.text(test.path());
     assert_eq!(text, format!("git+{}?tag=v1#{commit}:skills/pdf", repository.url()));
     let tree = test.fetcher.fetch(&offers[1]).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md", "scripts/run.sh"]);
@@ -85,7 +85,7 @@ async fn paths_and_references() {
     assert_eq!(offer.name, "pdf");
     assert_eq!(tree.files().len(), 2);
     let (offer, _) = test.one(&format!("{url}/.git/skills/csv@feature/x")).await.unwrap();
-    assert!(offer.place.text(test.path()).contains("?branch=feature/x#"));
+    assert!(offer.source.text(test.path()).contains("?branch=feature/x#"));
     let notes = format!("git+{url}/.git/prompts/My%20Notes.md");
     let (offer, tree) = test.one(&notes).await.unwrap();
     assert_eq!(offer.name, "my-notes");
@@ -105,7 +105,7 @@ async fn moved_tag_is_an_error() {
     repository.git(&["tag", "v1"]);
     let text = format!("{}/.git/skills/pdf@v1", repository.url());
     let (offer, tree) = test.one(&text).await.unwrap();
-    let locked = offer.place.text(test.path());
+    let locked = offer.source.text(test.path());
     let place = PinnedSource::parse(&locked, test.path()).unwrap();
     assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
     repository.write("skills/pdf/evil.sh", "rm\n");
@@ -161,10 +161,10 @@ async fn skills_in_agent_folders_are_listed() {
             continue;
         }
         assert_eq!(paths(&tree.unwrap()), ["SKILL.md", "scripts/run.sh"]);
-        let locked = locked_source(&offer.place, test.path()).unwrap();
+        let locked = locked_source(&offer.source, test.path()).unwrap();
         let place = PinnedSource::parse(&locked.to_string(), test.path()).unwrap();
         assert!(test.fetcher.fetch_locked(&place).await.is_ok(), "{locked}");
-        let requirement_for = requirement_for(&offer.place, test.path());
+        let requirement_for = requirement_for(&offer.source, test.path());
         assert!(
             matches!(requirement_for, SkillRequirement::Git { path: Some(path), .. } if path.starts_with('.'))
         );
@@ -216,7 +216,7 @@ async fn links_inside_a_repository_are_followed() {
 }
 
 fn places(offers: &[OfferedSkill]) -> Vec<String> {
-    let path = |offer: &OfferedSkill| match &offer.place {
+    let path = |offer: &OfferedSkill| match &offer.source {
         PinnedSource::Git(place) => place.path.clone(),
         other => format!("{other:?}"),
     };
@@ -262,7 +262,7 @@ async fn bare_repository_is_read_in_place() {
     assert_eq!(names(&offers), ["csv", "pdf"]);
     let trees = test.fetcher.fetch_all(&offers).await;
     assert_eq!(paths(trees[1].as_ref().unwrap()), ["SKILL.md", "scripts/run.sh"]);
-    let locked = locked_source(&offers[1].place, test.path()).unwrap().to_string();
+    let locked = locked_source(&offers[1].source, test.path()).unwrap().to_string();
     assert!(
         locked.starts_with("git+file:///") && locked.ends_with(&format!("#{commit}:skills/pdf"))
     );

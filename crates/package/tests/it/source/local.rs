@@ -18,7 +18,7 @@ async fn folder_is_a_skill_or_contains_skills() {
     let (offer, tree) = test.one("./all/deep/pdf").await.unwrap();
     assert_eq!((offer.name.as_str(), offer.description.as_deref()), ("pdf", Some("Does pdf.")));
     assert_eq!(paths(&tree), ["SKILL.md", "assets/SKILL.md"]);
-    let text = offer.place.text(test.path());
+    let text = offer.source.text(test.path());
     assert_eq!(text, "path+./all/deep/pdf");
     let place = PinnedSource::parse(&text, test.path()).unwrap();
     assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
@@ -48,7 +48,7 @@ async fn links_must_stay_in_named_folder() {
     assert_eq!(paths(trees[0].as_ref().unwrap()), ["SKILL.md"]);
     assert_eq!(paths(trees[1].as_ref().unwrap()), ["LICENSE", "SKILL.md"]);
     assert_eq!(trees[2].as_ref().unwrap_err().code(), "link");
-    let text = offers[1].place.text(test.path());
+    let text = offers[1].source.text(test.path());
     assert_eq!(text, "path+./all#skills/a");
     let place = PinnedSource::parse(&text, test.path()).unwrap();
     assert!(test.fetcher.fetch_locked(&place).await.is_ok());
@@ -66,7 +66,7 @@ async fn an_archive_may_have_many() {
     fs::write(test.path().join("x.bin"), zip(&files)).unwrap();
     let offers = test.offers("./x.bin").await.unwrap();
     assert_eq!(names(&offers), ["a", "b"]);
-    assert_eq!(offers[1].place.text(test.path()), "path+./x.bin#repo-1/b");
+    assert_eq!(offers[1].source.text(test.path()), "path+./x.bin#repo-1/b");
     assert_eq!(paths(&test.fetcher.fetch(&offers[1]).await.unwrap()), ["SKILL.md"]);
     fs::write(test.path().join("one.skill"), zip(&[("SKILL.md", "prose")])).unwrap();
     let (offer, tree) = test.one("one.skill").await.unwrap();

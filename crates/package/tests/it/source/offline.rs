@@ -58,7 +58,7 @@ async fn cached_repository_is_used_offline() {
     let trees = fetcher.fetch_all(&known).await;
     assert_eq!(paths(trees[0].as_ref().unwrap()), ["SKILL.md", "big.txt"]);
     assert_eq!(trees[1].as_ref().unwrap_err().code(), "offline", "it was never fetched");
-    let locked = PinnedSource::parse(&known[0].place.text(test.path()), test.path()).unwrap();
+    let locked = PinnedSource::parse(&known[0].source.text(test.path()), test.path()).unwrap();
     assert!(fetcher.fetch_locked(&locked).await.is_ok(), "the tag cannot be asked for");
     let missing = fetcher.offers(&source("https://host.invalid/o/other")).await.unwrap_err();
     assert_eq!(missing.code(), "offline");

@@ -47,7 +47,7 @@ async fn git_insteadof_setting_is_used() {
     let offers = test.offers("https://host.invalid/o/r").await.unwrap();
     assert_eq!(names(&offers), ["a"]);
     assert!(test.fetcher.fetch(&offers[0]).await.is_ok());
-    let locked = offers[0].place.text(test.path());
+    let locked = offers[0].source.text(test.path());
     assert!(locked.starts_with("git+https://host.invalid/o/r#"), "{locked}");
     // A setting cannot start a program.
     let mark = place.path().join("mark");

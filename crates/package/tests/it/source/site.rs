@@ -55,7 +55,7 @@ async fn a_site_lists_its_skills() {
     assert_eq!(tree.get("SKILL.md").unwrap().bytes, text.as_bytes());
     let tree = test.fetcher.fetch(&offers[1]).await.unwrap();
     assert_eq!(paths(&tree), ["SKILL.md", "x/y.md"]);
-    let place = PinnedSource::parse(&offers[1].place.text(test.path()), test.path()).unwrap();
+    let place = PinnedSource::parse(&offers[1].source.text(test.path()), test.path()).unwrap();
     assert_eq!(test.fetcher.fetch_locked(&place).await.unwrap(), tree);
 }
 
@@ -93,7 +93,7 @@ async fn lists_of_version_0_1_name_each_file() {
     assert_eq!(offer.name, "a");
     assert_eq!(paths(&tree), ["SKILL.md", "x/a b.md"]);
     let index = format!("{}/docs/.well-known/skills/index.json", server.uri());
-    assert_eq!(offer.place.text(test.path()), format!("well-known+{index}#a"));
+    assert_eq!(offer.source.text(test.path()), format!("well-known+{index}#a"));
     assert!(test.one(&index).await.is_ok());
 }
 

@@ -29,7 +29,7 @@ async fn an_archive_is_loaded_once() {
     Mock::given(path("/x.zip")).respond_with(answer).expect(1).mount(&server).await;
     let offers = test.offers(&format!("{}/x.zip", server.uri())).await.unwrap();
     assert_eq!(names(&offers), ["a", "b"]);
-    let text = offers[1].place.text(test.path());
+    let text = offers[1].source.text(test.path());
     assert_eq!(text, format!("url+{}/x.zip#{}:b", server.uri(), Digest::of(&bytes)));
     assert_eq!(paths(&test.fetcher.fetch(&offers[1]).await.unwrap()), ["SKILL.md"]);
     let place = PinnedSource::parse(&text, test.path()).unwrap();

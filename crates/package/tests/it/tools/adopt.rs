@@ -121,7 +121,8 @@ async fn skills_of_npx_are_adopted() {
     let (skill_set, state) = (machine.skill_set(), machine.skill_set().state().unwrap());
     let found = updates::check_sources(&fetcher, skill_set.root(), &state).await;
     let Availability::Newer { place, .. } = found["pdf"].clone() else { panic!("{found:?}") };
-    let offer = OfferedSkill { name: "pdf".into(), description: None, place, content: None };
+    let offer =
+        OfferedSkill { name: "pdf".into(), description: None, source: place, content: None };
     update(&machine, &fetcher, &offer).await;
     for folder in [".agents", ".claude"] {
         let file = machine.path("project").join(folder).join("skills/pdf/more.md");
@@ -145,7 +146,7 @@ async fn update(machine: &TestMachine, fetcher: &Fetcher, offer: &OfferedSkill) 
     let arrival = FetchedSkill {
         tree: fetcher.fetch(offer).await.unwrap(),
         called: "pdf".into(),
-        source: savoir_package::install::locked_source(&offer.place, skill_set.root()).unwrap(),
+        source: savoir_package::install::locked_source(&offer.source, skill_set.root()).unwrap(),
         why: FetchReason::Update,
         counted: None,
     };

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use savoir_agent::{
-    disclosure::{Candidate, Preamble, UnusableSkill},
     library::{CalledBy, SummaryCache, prepare_skill},
-    usage::Usage,
+    preamble::{Candidate, Preamble, UnusableSkill},
+    usage::SkillUsageFile,
 };
 use savoir_engine::Home;
 use savoir_lint::words::nearest;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     skills.dedup_by(|a, b| a.name == b.name);
     hidden.sort_by(|a, b| a.name.cmp(&b.name));
     hidden.dedup_by(|a, b| a.name == b.name);
-    let usage = Usage::of(&home).ok();
+    let usage = SkillUsageFile::open(&home).ok();
     let used = usage.and_then(|usage| usage.all().ok()).unwrap_or_default();
     for name in &args.pin {
         if skills.binary_search_by(|skill| skill.name.as_str().cmp(name)).is_err() {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         .collect();
     for skill in &mut skills {
         skill.pinned = args.pin.contains(&skill.name);
-        skill.last_used = used.get(&skill.name).map(|used| used.last);
+        skill.last_used = used.get(&skill.name).map(|used| used.last_used);
     }
     let preamble = Preamble { unusable, ..Preamble::new(skills, args.budget) };
     if args.json {

@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use savoir_agent::disclosure::hosts::{
+use savoir_agent::preamble::hosts::{
     HOSTS, HostRules, InstalledSkill as Shown, ShownDescription, Simulation, SkillFiles,
     SkillScope, SkillVisibility,
 };
@@ -122,7 +122,7 @@ struct Report<'a> {
 #[derive(Debug, Serialize)]
 struct Difference {
     without: Vec<String>,
-    /// Tokens of the catalogue now.
+    /// Tokens of the catalog now.
     tokens_before: usize,
     tokens_after: usize,
     /// The other skills of which the model would see more or less.
@@ -138,7 +138,7 @@ struct Change {
     after: &'static str,
 }
 
-/// Simulates the catalogue, without the skills that the user leaves out.
+/// Simulates the catalog, without the skills that the user leaves out.
 fn simulate(
     host: &HostRules,
     skills: Vec<Shown>,

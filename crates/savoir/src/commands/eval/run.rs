@@ -37,7 +37,7 @@ use crate::{
     write,
 };
 
-/// Maximum number of decoy skills: the largest catalogue of trigger queries has 100 skills.
+/// Maximum number of decoy skills: the largest catalog of trigger queries has 100 skills.
 const MAX_DECOYS: usize = 99;
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let reading = read_evals(&skill)?;
     let (results, folder) = match &args.replay {
         Some(folder) => (regrade(args, folder, &reading)?, folder.clone()),
-        None => runtime::block_on_to_the_end(measure(args, &skill, reading))?,
+        None => runtime::block_on_with_cleanup(measure(args, &skill, reading))?,
     };
     report(args, &results, &folder)
 }
@@ -301,7 +301,7 @@ fn regrade(args: &RunArgs, folder: &Path, reading: &EvalReading) -> Result<Resul
     let home = Home::from_environment()?;
     let graders = Graders { judge: None, run_env: trust::run_env(&home)?, cache: None };
     let gate: Option<Gate> = args.gate;
-    let results = runtime::block_on_to_the_end(async {
+    let results = runtime::block_on_with_cleanup(async {
         Ok(replay(&recorded, &reading.set, &graders, gate).await)
     })?;
     if let Some(output) = &args.output {

@@ -1,6 +1,6 @@
 //! How agents show a skill in the list for their model.
 
-use savoir_agent::disclosure::hosts::{HOSTS, HostRules, SkillFiles};
+use savoir_agent::preamble::hosts::{HOSTS, HostRules, SkillFiles};
 use savoir_lsp::{ListedSkill, Listing};
 use savoir_package::Agent;
 

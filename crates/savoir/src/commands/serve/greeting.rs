@@ -18,7 +18,7 @@ use crate::{
 const MODEL_LIST_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(super) struct Greeting<'a> {
-    pub(super) form: LogFormat,
+    pub(super) format: LogFormat,
     pub(super) url: String,
     pub(super) address: SocketAddr,
     pub(super) location: &'a StorageLocation,
@@ -39,7 +39,7 @@ impl Greeting<'_> {
                 return;
             }
         };
-        match self.form {
+        match self.format {
             LogFormat::Text => print(&lines),
             LogFormat::Json => {
                 for (label, text) in lines {

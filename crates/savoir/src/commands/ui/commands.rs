@@ -20,7 +20,7 @@ use super::refusal;
 use crate::error::CommandError;
 
 /// The time limit of a command. Updating many skills over a slow network takes minutes.
-const TIMEOUT: Duration = Duration::from_mins(5);
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Data that the app requests.
 #[derive(Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl CommandRunner {
         let has_json = arguments.iter().any(|argument| argument == "--json");
         command.args(arguments).args((!has_json).then_some("--json"));
         command.current_dir(&self.project).stdin(Stdio::null()).kill_on_drop(true);
-        let finished = time::timeout(TIMEOUT, command.output()).await;
+        let finished = time::timeout(COMMAND_TIMEOUT, command.output()).await;
         let Ok(Ok(finished)) = finished else {
             let name = arguments.first().map_or("", String::as_str);
             let hint = format!("run `savoir {name}` in a terminal");

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use anstyle::{AnsiColor, Style};
+use savoir_lint::words::shorten;
 use savoir_package::{
     File,
     install::{CheckedSkill, InstallPlan, PlannedChange},
@@ -147,7 +148,7 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
     };
     let description = ready.summary.description.trim();
     if !description.is_empty() {
-        field("does", &truncate_description(description));
+        field("does", &shorten(description, MAX_DESCRIPTION_CHARS));
     }
     field("from", &ready.source.to_string());
     if let Some(before) = &open.before {
@@ -254,7 +255,7 @@ fn uses(ready: &CheckedSkill) -> Vec<String> {
         let (field, text) = fields.iter().find(|(field, _)| {
             word.strip_prefix(field.as_str()).is_some_and(|mark| mark.starts_with(':'))
         })?;
-        Some(format!("{field} {}", truncate_description(text)))
+        Some(format!("{field} {}", shorten(text, MAX_DESCRIPTION_CHARS)))
     };
     ready.summary.tools.iter().map(|word| shown(word).unwrap_or_else(|| word.clone())).collect()
 }
@@ -383,13 +384,6 @@ fn list_names(names: &[impl AsRef<str>]) -> String {
         shown.push(format!("and {} more", names.len() - MAX_NAMES));
     }
     output::cell(&shown.join(", ")).into_owned()
-}
-
-fn truncate_description(text: &str) -> String {
-    match text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ fn every_failure_is_one_json_document_with_a_code() {
 fn errors_have_hints() {
     let sandbox = greet();
     for (words, help) in [
-        (&["greet"][..], "hint: it takes who\nhint: pass a parameter with --param NAME=VALUE\n"),
+        (
+            &["greet"][..],
+            "hint: its parameters: who\nhint: pass a parameter with --param NAME=VALUE\n",
+        ),
         (&["greet/gret"], "did you mean 'greet'?\nhint: its tools: greet\n"),
         (&["greet", "--params-json", "[1]"], "hint: write it as '{\"name\": \"value\"}'\n"),
         (&["greet", "--", "Ada"], "hint: pass parameters of a tool with --param\n"),

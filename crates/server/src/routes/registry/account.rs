@@ -21,7 +21,7 @@ use crate::{
     access::Scope,
     app::App,
     body::{Members, Shape, ShapeError, Text},
-    routes::tokens::{self, CreatedToken, MAX_SCOPES, Wanted},
+    routes::tokens::{self, CreatedToken, MAX_SCOPES, TokenSpec},
 };
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -55,7 +55,7 @@ fn parse_grant(text: &str, place: Option<&OwnerScope>) -> Option<Grant> {
 
 /// A new token for a program that publishes skills, or reads a private registry.
 #[derive(Debug, ToSchema)]
-struct WantedRegistryToken {
+struct CreateRegistryTokenRequest {
     /// The purpose of the token.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
@@ -72,7 +72,7 @@ struct WantedRegistryToken {
     expires_in_days: Option<u64>,
 }
 
-impl Shape for WantedRegistryToken {
+impl Shape for CreateRegistryTokenRequest {
     fn read(members: &mut Members) -> Self {
         let name = members.text("name", Text::between(1, 100));
         let place = members.optional_text("namespace", Text::between(1, 200));
@@ -164,7 +164,7 @@ fn grants(token: &ApiToken) -> Vec<Grant> {
 
 /// A token with its secret.
 #[derive(Debug, Serialize, ToSchema)]
-struct MadeRegistryToken {
+struct CreateRegistryTokenResponse {
     #[serde(flatten)]
     known: RegistryToken,
     /// For `Authorization: Bearer …`. It is shown only once.
@@ -181,7 +181,7 @@ struct RegistryTokenList {
 #[utoipa::path(
     get, path = "/api/v1/whoami", tag = "registry", security(("bearer" = [])),
     responses(
-        (status = 200, body = wire::WhoAmI), docs::Unauthorized, docs::Forbidden, docs::TooMany,
+        (status = 200, body = wire::WhoAmI), docs::Unauthorized, docs::Forbidden, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -228,7 +228,7 @@ pub(super) fn check_logged_in(registry_caller: &RegistryCaller) -> RegistryResul
     security(("bearer" = [])),
     responses(
         (status = 200, body = RegistryTokenList), docs::Unauthorized, docs::Forbidden,
-        docs::TooMany, docs::Unavailable
+        docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn list(State(app): State<App>, registry_caller: RegistryCaller) -> RegistryResult<Response> {
@@ -241,26 +241,27 @@ async fn list(State(app): State<App>, registry_caller: RegistryCaller) -> Regist
 /// Create a registry token. Its secret is shown only once.
 #[utoipa::path(
     post, path = "/api/v1/tokens", tag = "registry", operation_id = "make_token",
-    security(("bearer" = [])), request_body = WantedRegistryToken,
+    security(("bearer" = [])), request_body = CreateRegistryTokenRequest,
     responses(
-        (status = 201, body = MadeRegistryToken), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        (status = 201, body = CreateRegistryTokenResponse), docs::Invalid, docs::Unauthorized,
+        docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn create(
     State(app): State<App>,
     registry_caller: RegistryCaller,
-    Body(wanted): Body<WantedRegistryToken>,
+    Body(wanted): Body<CreateRegistryTokenRequest>,
 ) -> RegistryResult<Response> {
     check_logged_in(&registry_caller)?;
-    let wanted = Wanted {
+    let wanted = TokenSpec {
         name: wanted.name,
         scopes: wanted.scopes.iter().map(ToString::to_string).collect(),
         expires_in_days: wanted.expires_in_days,
     };
-    let CreatedToken { kept, secret } = tokens::make(&app, &registry_caller.caller, wanted).await?;
-    let made = MadeRegistryToken { known: kept.into(), token: secret };
-    Ok(respond(StatusCode::CREATED, &made))
+    let CreatedToken { token, secret } =
+        tokens::create_token(&app, &registry_caller.caller, wanted).await?;
+    let created = CreateRegistryTokenResponse { known: token.into(), token: secret };
+    Ok(respond(StatusCode::CREATED, &created))
 }
 
 /// Revoke a registry token. A token can revoke itself.
@@ -270,7 +271,7 @@ async fn create(
     params(("id" = String, Path, description = "The token, by its id")),
     responses(
         (status = 204, description = "The token was revoked"), docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn end(
@@ -281,7 +282,7 @@ async fn end(
     if registry_caller.caller.token.as_ref().is_none_or(|own| own.id != id) {
         check_logged_in(&registry_caller)?;
     }
-    if tokens::end(&app, &registry_caller.caller, &id).await? {
+    if tokens::revoke_token(&app, &registry_caller.caller, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(RegistryApiError::not_found("you have no such token; list yours to see their ids"))

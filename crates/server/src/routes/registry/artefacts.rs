@@ -49,7 +49,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         ("sha256" = String, Path, description = "The digest of the archive, in hexadecimal digits"),
         ("filename" = String, Path, description = "What it is called"),
     ),
-    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn by_digest(
     State(app): State<App>,

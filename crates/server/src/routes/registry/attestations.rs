@@ -68,7 +68,7 @@ impl From<AttestationError> for RegistryApiError {
                        too many for one response, the last are left out."
     )),
     responses(
-        (status = 200, body = Attestations), docs::Invalid, docs::Unauthorized, docs::Missing,
+        (status = 200, body = Attestations), docs::Invalid, docs::Unauthorized, docs::NotFound,
         docs::Unavailable
     )
 )]
@@ -92,7 +92,7 @@ async fn list(
     security(("bearer" = [])), request_body = NewAttestation,
     responses(
         (status = 201, body = PublishedAttestation), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::Forbidden, docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -115,7 +115,7 @@ async fn add(
     params(("id" = String, Query, description = "The `id` of the evaluation")),
     responses(
         (status = 204, description = "The evaluation was removed"), docs::Invalid,
-        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
+        docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn remove(

@@ -134,7 +134,7 @@ struct Deprecated {
 
 /// A withdrawn version.
 #[derive(Debug, Serialize, ToSchema)]
-struct GoneVersion {
+struct WithdrawnVersion {
     name: String,
     version: String,
     withdrawn: bool,
@@ -191,7 +191,7 @@ impl From<Signature> for ListedSignature {
     post, path = "/yank", tag = "registry", security(("bearer" = [])), request_body = wire::Yank,
     responses(
         (status = 200, body = YankState), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn yank(
@@ -220,7 +220,7 @@ async fn yank(
     request_body = wire::Deprecate,
     responses(
         (status = 200, body = Deprecated), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn deprecate(
@@ -253,8 +253,8 @@ pub(super) async fn same_content(
 #[utoipa::path(
     post, path = "/withdraw", tag = "registry", security(("bearer" = [])), request_body = Withdraw,
     responses(
-        (status = 200, body = GoneVersion), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        (status = 200, body = WithdrawnVersion), docs::Invalid, docs::Unauthorized, docs::Forbidden,
+        docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn withdraw(
@@ -267,14 +267,14 @@ async fn withdraw(
     wait_until_visible(&app).await;
     let same_content = same_content(&app, &package, &version).await?;
     let (name, version) = (package.to_string(), version.to_string());
-    Ok(respond(StatusCode::OK, &GoneVersion { name, version, withdrawn: true, same_content }))
+    Ok(respond(StatusCode::OK, &WithdrawnVersion { name, version, withdrawn: true, same_content }))
 }
 
 /// List the signatures of a version, oldest first.
 #[utoipa::path(
     get, path = "/signatures", tag = "registry",
     responses(
-        (status = 200, body = SignatureList), docs::Invalid, docs::Unauthorized, docs::Missing,
+        (status = 200, body = SignatureList), docs::Invalid, docs::Unauthorized, docs::NotFound,
         docs::Unavailable
     )
 )]
@@ -299,7 +299,7 @@ async fn signatures(
     request_body = Countersign,
     responses(
         (status = 201, body = Signed), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::NotFound, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -358,7 +358,7 @@ async fn check(
     (owner_scope, keys): (OwnerScope, Vec<RegistryKey>),
 ) -> RegistryResult<String> {
     let missing_blob =
-        || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
+        || RegistryApiError::failed(&format!("the artifact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(missing_blob)?;
     let (name, version) = (known.package.name().to_owned(), known.version.to_string());
     let store: TrustStore =

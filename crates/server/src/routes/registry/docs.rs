@@ -82,12 +82,12 @@ refusals! {
     Invalid "400" : "The request is invalid."
     Unauthorized "401" : "Authentication is missing or invalid."
     Forbidden "403" : "The caller is not allowed to do this, or the skill was rejected."
-    Missing "404" : "Not found."
+    NotFound "404" : "Not found."
     TooSlow "408" : "The body did not arrive in time."
     Conflict "409" : "It already exists; published versions never change."
     TooLarge "413" : "The request is too large."
     Unsupported "415" : "The content type is not supported."
-    TooMany "429" : "Too many requests; `Retry-After` says how long to wait."
+    TooManyRequests "429" : "Too many requests; `Retry-After` says how long to wait."
     Unavailable "503" : "The database or the storage is unavailable."
 }
 

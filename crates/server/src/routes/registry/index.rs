@@ -70,7 +70,7 @@ async fn config(
         ("prefix" = String, Path, description = "The first two letters of the name"),
         ("name" = String, Path, description = "The name"),
     ),
-    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn flat(
     State(app): State<App>,
@@ -92,7 +92,7 @@ async fn flat(
         ("namespace" = String, Path, description = "The namespace"),
         ("name" = String, Path, description = "The name"),
     ),
-    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Lines, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn in_namespace(
     State(app): State<App>,

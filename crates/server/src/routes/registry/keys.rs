@@ -48,7 +48,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// A key to register.
 #[derive(Debug, ToSchema)]
-struct WantedKey {
+struct AddKeyRequest {
     /// Base64 of the 32 bytes of an Ed25519 key, or a line `ssh-ed25519 AAAA…`.
     #[schema(min_length = 1, max_length = 4096)]
     public_key: String,
@@ -66,7 +66,7 @@ struct WantedKey {
     proof: Option<String>,
 }
 
-impl Shape for WantedKey {
+impl Shape for AddKeyRequest {
     fn read(members: &mut Members) -> Self {
         Self {
             public_key: members.text("public_key", Text::between(1, MAX_KEY_LENGTH)),
@@ -154,10 +154,10 @@ async fn list(
 ///
 /// The server computes the key id. A revoked key cannot be registered again.
 #[utoipa::path(
-    post, path = "/keys", tag = "registry", security(("bearer" = [])), request_body = WantedKey,
+    post, path = "/keys", tag = "registry", security(("bearer" = [])), request_body = AddKeyRequest,
     responses(
         (status = 201, body = ListedKey), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::NotFound, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -165,7 +165,7 @@ async fn add(
     State(app): State<App>,
     registry_caller: RegistryCaller,
     OwnerScopePath(owner_scope): OwnerScopePath,
-    Body(WantedKey { public_key, label, email, proof }): Body<WantedKey>,
+    Body(AddKeyRequest { public_key, label, email, proof }): Body<AddKeyRequest>,
 ) -> RegistryResult<Response> {
     check_may_change(&app, &registry_caller, &owner_scope).await?;
     let (key, public_key) = parse_key(&public_key)?;
@@ -209,7 +209,7 @@ async fn add(
     ),
     responses(
         (status = 200, body = RevokedKey), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn revoke(
@@ -258,7 +258,7 @@ fn check_proof(
         return Ok(());
     }
     let message = format!(
-        "`proof` is no signature of the key {} that says that it signs for {owner_scope} today in the \
+        "`proof` is not a signature of the key {} that says that it signs for {owner_scope} today in the \
          registry {registry}",
         key.key_id()
     );

@@ -106,7 +106,7 @@ impl AddressVisibility {
     ),
     responses(
         (status = 200, body = AuditLog), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn log(

@@ -68,7 +68,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// A new member of a team.
 #[derive(Debug, ToSchema)]
-struct WantedMember {
+struct SetMemberRequest {
     /// The email address of the account.
     #[schema(min_length = 1, max_length = 255)]
     email: String,
@@ -77,7 +77,7 @@ struct WantedMember {
     role: TeamRole,
 }
 
-impl Shape for WantedMember {
+impl Shape for SetMemberRequest {
     fn read(members: &mut Members) -> Self {
         let email = members.text("email", Text::between(1, MAX_EMAIL_LENGTH));
         let known = |text: &str| TeamRole::parse(text).is_some();
@@ -194,7 +194,7 @@ async fn check_role(
 /// The account of an email address. Call this only for callers who may know it.
 pub(super) async fn account(app: &App, email: &str) -> RegistryResult<User> {
     let missing = || {
-        let message = "there is no account with this address; ask the person to make one first";
+        let message = "there is no account with this address; ask the user to create one first";
         RegistryApiError::not_found(message)
     };
     let found = app.database.accounts().by_email(email).await?;
@@ -220,7 +220,7 @@ pub(super) async fn emails(app: &App, accounts: Vec<i64>) -> RegistryResult<Hash
     params(("namespace" = String, Path, description = "The namespace")),
     responses(
         (status = 201, body = CreatedNamespace), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Conflict, docs::TooMany, docs::Unavailable
+        docs::Forbidden, docs::Conflict, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn create(
@@ -239,7 +239,7 @@ async fn create(
 #[utoipa::path(
     get, path = "/members", tag = "registry",
     responses(
-        (status = 200, body = MemberList), docs::Invalid, docs::Unauthorized, docs::Missing,
+        (status = 200, body = MemberList), docs::Invalid, docs::Unauthorized, docs::NotFound,
         docs::Unavailable
     )
 )]
@@ -274,10 +274,10 @@ async fn members(
 /// Add a member to a team, or change the role of one. For owners.
 #[utoipa::path(
     post, path = "/members", tag = "registry", security(("bearer" = [])),
-    request_body = WantedMember,
+    request_body = SetMemberRequest,
     responses(
         (status = 200, body = SetMember), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::NotFound, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -285,7 +285,7 @@ async fn set_member(
     State(app): State<App>,
     registry_caller: RegistryCaller,
     OwnerScopePath(owner_scope): OwnerScopePath,
-    Body(WantedMember { email, role }): Body<WantedMember>,
+    Body(SetMemberRequest { email, role }): Body<SetMemberRequest>,
 ) -> RegistryResult<Response> {
     check_owner(&app, &registry_caller, &owner_scope).await?;
     let user = account(&app, &email).await?;
@@ -302,7 +302,7 @@ async fn set_member(
     params(("who" = String, Path, description = "The email address or the id of the account")),
     responses(
         (status = 204, description = "The member was removed"), docs::Invalid,
-        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::Conflict, docs::TooMany,
+        docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::Conflict, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -333,7 +333,7 @@ async fn remove_member(
     post, path = "/transfer", tag = "registry", security(("bearer" = [])), request_body = Transfer,
     responses(
         (status = 200, body = Transferred), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn transfer(
@@ -390,7 +390,7 @@ async fn find_new_owner(
     ),
     responses(
         (status = 200, body = PrefixGrant), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn prefix(
@@ -415,7 +415,7 @@ async fn prefix(
     ),
     responses(
         (status = 200, body = PrefixGrant), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn grant_prefix(
@@ -438,7 +438,7 @@ async fn grant_prefix(
     ),
     responses(
         (status = 204, description = "The permission was revoked"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
+        docs::Forbidden, docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn revoke_prefix(

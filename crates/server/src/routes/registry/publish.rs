@@ -70,7 +70,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         (status = 200, description = "A dry run", body = PublishReport),
         (status = 201, body = wire::Published), docs::Invalid, docs::Unauthorized,
         docs::Forbidden, docs::TooSlow, docs::Conflict, docs::TooLarge, docs::Unsupported,
-        docs::TooMany, docs::Unavailable
+        docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn publish(

@@ -124,7 +124,7 @@ impl Shape for Clearance {
     post, path = "/rescan", tag = "registry", security(("bearer" = [])),
     responses(
         (status = 200, body = Scanned), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn rescan(
@@ -147,7 +147,7 @@ async fn scan(
     known: &PackageVersion,
 ) -> RegistryResult<ScanResult> {
     let missing_blob =
-        || RegistryApiError::failed(&format!("the artefact {} is lost", known.sha256));
+        || RegistryApiError::failed(&format!("the artifact {} is lost", known.sha256));
     let bytes = registry(app).blob(&known.sha256).await?.ok_or_else(missing_blob)?;
     let tree =
         tokio::task::spawn_blocking(move || archive::unpack(&bytes).and_then(archive::one_skill));
@@ -179,7 +179,7 @@ async fn store_scan(
     post, path = "/appeal", tag = "registry", security(("bearer" = [])), request_body = Appeal,
     responses(
         (status = 202, description = "The appeal was recorded"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooMany,
+        docs::Forbidden, docs::NotFound, docs::Conflict, docs::TooLarge, docs::Unsupported, docs::TooManyRequests,
         docs::Unavailable
     )
 )]
@@ -202,7 +202,7 @@ async fn appeal(
     put, path = "/verdict", tag = "registry", security(("bearer" = [])), request_body = Judgement,
     responses(
         (status = 200, body = Scanned), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn judge(
@@ -243,7 +243,7 @@ struct ClearedArchive {
     params(("sha256" = String, Path, description = "The digest of the archive")),
     responses(
         (status = 200, body = ClearedArchive), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        docs::Forbidden, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn clear(
@@ -267,7 +267,7 @@ async fn clear(
     ),
     responses(
         (status = 204, description = "It may not be published any more"), docs::Invalid,
-        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
+        docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn unclear(

@@ -190,7 +190,7 @@ struct ShownPublisher {
          description = "Page size; default: 20"),
     ),
     responses(
-        (status = 200, body = ReviewList), docs::Invalid, docs::Unauthorized, docs::Missing,
+        (status = 200, body = ReviewList), docs::Invalid, docs::Unauthorized, docs::NotFound,
         docs::Unavailable
     )
 )]
@@ -220,7 +220,7 @@ async fn reviews(
     put, path = "/reviews", tag = "registry", security(("bearer" = [])), request_body = WrittenReview,
     responses(
         (status = 200, body = ShownReview), docs::Invalid, docs::Unauthorized, docs::Forbidden,
-        docs::Missing, docs::TooLarge, docs::Unsupported, docs::TooMany, docs::Unavailable
+        docs::NotFound, docs::TooLarge, docs::Unsupported, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn set_review(
@@ -247,7 +247,7 @@ async fn set_review(
             description = "The account that wrote it; default: yours")),
     responses(
         (status = 204, description = "The review was removed"), docs::Invalid, docs::Unauthorized,
-        docs::Forbidden, docs::Missing, docs::TooMany, docs::Unavailable
+        docs::Forbidden, docs::NotFound, docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn remove_review(
@@ -270,7 +270,7 @@ async fn remove_review(
     get, path = "/api/v1/publishers/{namespace}", tag = "registry",
     params(("namespace" = String, Path, description = "The namespace")),
     responses(
-        (status = 200, body = ShownPublisher), docs::Invalid, docs::Unauthorized, docs::Missing,
+        (status = 200, body = ShownPublisher), docs::Invalid, docs::Unauthorized, docs::NotFound,
         docs::Unavailable
     )
 )]
@@ -308,8 +308,8 @@ async fn publisher(
     request_body = AuditRequest,
     responses(
         (status = 202, description = "The request was recorded"), docs::Invalid,
-        docs::Unauthorized, docs::Forbidden, docs::Missing, docs::TooLarge, docs::Unsupported,
-        docs::TooMany, docs::Unavailable
+        docs::Unauthorized, docs::Forbidden, docs::NotFound, docs::TooLarge, docs::Unsupported,
+        docs::TooManyRequests, docs::Unavailable
     )
 )]
 async fn request_audit(

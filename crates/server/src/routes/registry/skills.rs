@@ -209,7 +209,7 @@ async fn page_by_number(app: &App, wanted: &ListRequest, page: u64) -> RegistryR
     params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, body = wire::PackageDetail), docs::Invalid, docs::Unauthorized,
-        docs::Missing, docs::Unavailable
+        docs::NotFound, docs::Unavailable
     )
 )]
 async fn get_skill(
@@ -234,7 +234,7 @@ async fn get_skill(
     ),
     responses(
         (status = 200, body = docs::PackageOrVersion), docs::Invalid, docs::Unauthorized,
-        docs::Missing, docs::Unavailable
+        docs::NotFound, docs::Unavailable
     )
 )]
 async fn get_skill_or_version(
@@ -261,7 +261,7 @@ async fn get_skill_or_version(
     ),
     responses(
         (status = 200, body = DescribedVersion), docs::Invalid, docs::Unauthorized,
-        docs::Missing, docs::Unavailable
+        docs::NotFound, docs::Unavailable
     )
 )]
 async fn get_version(
@@ -284,7 +284,7 @@ async fn get_version(
         ("name" = String, Path, description = "Its name"),
         ("version" = Option<String>, Query, description = "A range such as ^1.2; default: all"),
     ),
-    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn download(
     State(app): State<App>,
@@ -304,7 +304,7 @@ async fn download(
         ("name" = String, Path, description = "Its name"),
         ("version" = Option<String>, Query, description = "A range such as ^1.2; default: all"),
     ),
-    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn download_in(
     State(app): State<App>,

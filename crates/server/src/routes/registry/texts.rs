@@ -43,7 +43,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         ("name" = String, Path, description = "The skill"),
         ("version" = String, Path, description = "The version"),
     ),
-    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn flat(
     State(app): State<App>,
@@ -59,7 +59,7 @@ async fn flat(
 #[utoipa::path(
     get, path = "/anon/{sha256}/SKILL.md", tag = "registry", operation_id = "anonymous_text",
     params(("sha256" = String, Path, description = "The digest of the text, in hexadecimal digits")),
-    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn anonymous(
     State(app): State<App>,
@@ -90,7 +90,7 @@ async fn anonymous(
         ("name" = String, Path, description = "The skill"),
         ("version" = String, Path, description = "The version"),
     ),
-    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Markdown, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn in_namespace(
     State(app): State<App>,
@@ -141,7 +141,7 @@ pub(super) async fn find_unblocked(
         ("name" = String, Path, description = "The skill"),
         ("version" = String, Path, description = "The version"),
     ),
-    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn plain_flat(
     State(app): State<App>,
@@ -160,7 +160,7 @@ async fn plain_flat(
         ("name" = String, Path, description = "The skill"),
         ("version" = String, Path, description = "The version"),
     ),
-    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::Missing, docs::Unavailable)
+    responses(docs::Archive, docs::Invalid, docs::Unauthorized, docs::NotFound, docs::Unavailable)
 )]
 async fn plain_in_namespace(
     State(app): State<App>,

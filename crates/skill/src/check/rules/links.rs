@@ -117,8 +117,8 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         }
         let target = link.target.slice(text);
         match classify_target(target) {
-            LinkPlace::Elsewhere => {}
-            LinkPlace::Absolute => found.push(
+            LinkTarget::Elsewhere => {}
+            LinkTarget::Absolute => found.push(
                 Diagnostic::warning(
                     ABSOLUTE_LINK.code,
                     link.target,
@@ -126,8 +126,8 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 )
                 .help("link a file of the skill by its path from SKILL.md, or a page by its URL"),
             ),
-            LinkPlace::Outside if !context.options.is_strict(LINK_OUTSIDE.code) => {}
-            LinkPlace::Outside => found.push(
+            LinkTarget::Outside if !context.options.is_strict(LINK_OUTSIDE.code) => {}
+            LinkTarget::Outside => found.push(
                 Diagnostic::warning(
                     LINK_OUTSIDE.code,
                     link.target,
@@ -135,7 +135,7 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
                 )
                 .help("copy the file into the skill, or name the other skill in words"),
             ),
-            LinkPlace::Inside(path) => {
+            LinkTarget::Inside(path) => {
                 if let Some(folder) = folder.filter(|folder| is_missing(folder, &path)) {
                     found.push(broken(folder, link.target, &path));
                 }
@@ -146,7 +146,7 @@ fn links(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
 
 /// Where a link target leads.
 #[derive(Debug, PartialEq, Eq)]
-enum LinkPlace {
+enum LinkTarget {
     /// To a page, an anchor or a placeholder.
     Elsewhere,
     /// To a path that does not begin at the skill.
@@ -157,17 +157,17 @@ enum LinkPlace {
     Inside(String),
 }
 
-fn classify_target(target: &str) -> LinkPlace {
+fn classify_target(target: &str) -> LinkTarget {
     let path = target.split(['#', '?']).next().unwrap_or_default();
     if path.is_empty() || is_placeholder(path) || has_scheme(path) || path.starts_with("//") {
-        return LinkPlace::Elsewhere;
+        return LinkTarget::Elsewhere;
     }
     if path.starts_with("~/") || is_absolute_path(path) {
-        return LinkPlace::Absolute;
+        return LinkTarget::Absolute;
     }
     // Other paths from the root are pages of the site that the text is about.
     if path.starts_with('/') {
-        return LinkPlace::Elsewhere;
+        return LinkTarget::Elsewhere;
     }
     let path = decode_path(path);
     let mut parts: Vec<&str> = Vec::new();
@@ -176,7 +176,7 @@ fn classify_target(target: &str) -> LinkPlace {
             "" | "." => {}
             ".." => {
                 if parts.pop().is_none() {
-                    return LinkPlace::Outside;
+                    return LinkTarget::Outside;
                 }
             }
             part => parts.push(part),
@@ -185,7 +185,7 @@ fn classify_target(target: &str) -> LinkPlace {
     let joined = parts.join("/");
     // A bare word is an example such as `[text](url)` more often than a file.
     let bare = !path.contains('/') && !joined.contains('.');
-    if joined.is_empty() || bare { LinkPlace::Elsewhere } else { LinkPlace::Inside(joined) }
+    if joined.is_empty() || bare { LinkTarget::Elsewhere } else { LinkTarget::Inside(joined) }
 }
 
 /// Whether a path begins with a folder that the file systems of people have.
@@ -267,8 +267,8 @@ mod tests {
 
     #[test]
     fn targets_are_classified() {
-        use LinkPlace::{Absolute, Elsewhere, Outside};
-        let inside = |path: &str| LinkPlace::Inside(path.to_owned());
+        use LinkTarget::{Absolute, Elsewhere, Outside};
+        let inside = |path: &str| LinkTarget::Inside(path.to_owned());
         for (target, expected) in [
             ("references/a.md", inside("references/a.md")),
             ("./a%20b.md#part", inside("a b.md")),

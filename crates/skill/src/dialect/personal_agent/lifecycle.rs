@@ -18,7 +18,7 @@ pub enum Provenance {
     Imported,
     /// Projected from an integration.
     Integration,
-    /// Installed from a catalogue.
+    /// Installed from a catalog.
     Catalog,
 }
 
@@ -56,7 +56,7 @@ pub struct CurationInfo {
 impl CurationInfo {
     /// Returns the state of an active skill after some days without use. Only skills that were
     /// written in Personal Agent age, and none is ever deleted.
-    pub fn after(self, idle_days: u32) -> Lifecycle {
+    pub fn state_after_idle(self, idle_days: u32) -> Lifecycle {
         if self.pinned || self.provenance != Provenance::Authored {
             return Lifecycle::Active;
         }
@@ -91,10 +91,13 @@ mod tests {
         use Lifecycle::{Active, Archived, Stale};
 
         let own = CurationInfo { provenance: Provenance::Authored, pinned: false };
-        let states = [0, 29, 30, 89, 90, 400].map(|days| own.after(days));
+        let states = [0, 29, 30, 89, 90, 400].map(|days| own.state_after_idle(days));
         assert_eq!(states, [Active, Active, Stale, Stale, Archived, Archived]);
-        assert_eq!(CurationInfo { pinned: true, ..own }.after(400), Active);
-        assert_eq!(CurationInfo { provenance: Provenance::Catalog, ..own }.after(400), Active);
+        assert_eq!(CurationInfo { pinned: true, ..own }.state_after_idle(400), Active);
+        assert_eq!(
+            CurationInfo { provenance: Provenance::Catalog, ..own }.state_after_idle(400),
+            Active
+        );
     }
 
     #[test]

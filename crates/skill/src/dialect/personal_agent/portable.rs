@@ -1,6 +1,6 @@
 //! Prepares skill texts for import and export, changing only what other systems would not read.
 
-use savoir_lint::Edit;
+use savoir_lint::{Edit, words::one_line};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -63,7 +63,7 @@ pub fn prepare_import(text: &str, name: &str) -> String {
     if reading.skill.mode == Mode::Prose {
         let description: String =
             reading.skill.description.chars().take(MAX_DESCRIPTION_CHARS).collect();
-        let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let description = one_line(&description);
         let description = if description.is_empty() { name } else { &description };
         let body = text.trim_start_matches('\u{feff}');
         let (name, description) = (write_scalar(name, YAML), write_scalar(description, YAML));
@@ -142,7 +142,7 @@ pub fn has_description(text: &str) -> bool {
 
 /// A description on one line, cut to the maximum length.
 fn shorten_description(description: &str) -> String {
-    let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(description);
     let cut: String = line.chars().take(MAX_DESCRIPTION_CHARS).collect();
     cut.trim_end().to_owned()
 }

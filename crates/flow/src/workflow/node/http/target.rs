@@ -102,7 +102,7 @@ mod tests {
         match check_target(&Url::parse(url).unwrap(), policy).await {
             Ok(target) => Ok(target.0.iter().map(ToString::to_string).collect()),
             Err(NodeError::Failed(text)) => Err(text),
-            Err(NodeError::Gone) => panic!("nobody was there"),
+            Err(NodeError::ListenerDisconnected) => panic!("nobody was there"),
         }
     }
 

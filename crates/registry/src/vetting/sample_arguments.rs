@@ -12,33 +12,33 @@ use serde_json::{Map, Value, json};
 const UNREACHABLE_HOST: &str = "example.invalid";
 
 /// Arguments for every parameter of a tool.
-pub(super) fn arguments(
+pub(super) fn sample_arguments(
     tool: &Tool,
     permissions: &[Permission],
     work: &Path,
 ) -> Map<String, Value> {
-    let host = declared_host(permissions);
+    let host = declared_host_or_placeholder(permissions);
     let pairs = tool.parameters.iter().map(|parameter| {
         let default = parameter.default.clone().filter(|value| !value.is_null());
-        let value = default.unwrap_or_else(|| value(parameter, &host, work));
+        let value = default.unwrap_or_else(|| sample_value(parameter, &host, work));
         (parameter.name.clone(), value)
     });
     pairs.collect()
 }
 
-fn value(parameter: &Parameter, host: &str, work: &Path) -> Value {
+fn sample_value(parameter: &Parameter, host: &str, work: &Path) -> Value {
     match parameter.kind {
-        ParameterKind::String => text(&parameter.name, host, work).into(),
+        ParameterKind::String => sample_text(&parameter.name, host, work).into(),
         ParameterKind::Integer => 1.into(),
         ParameterKind::Number => json!(1.5),
         ParameterKind::Boolean => true.into(),
-        ParameterKind::Array => json!([text(&parameter.name, host, work)]),
+        ParameterKind::Array => json!([sample_text(&parameter.name, host, work)]),
         ParameterKind::Object => json!({}),
     }
 }
 
 /// A text that fits the name of a parameter.
-pub(super) fn text(name: &str, host: &str, work: &Path) -> String {
+pub(super) fn sample_text(name: &str, host: &str, work: &Path) -> String {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if has(&["url", "uri", "link", "endpoint"]) {
@@ -61,8 +61,8 @@ pub(super) fn text(name: &str, host: &str, work: &Path) -> String {
     "example".to_owned()
 }
 
-/// A host that the skill declares.
-pub(super) fn declared_host(permissions: &[Permission]) -> String {
+/// The first host that the skill declares, or one that does not exist.
+pub(super) fn declared_host_or_placeholder(permissions: &[Permission]) -> String {
     let scopes = permissions.iter().filter(|one| one.domain == Domain::Network);
     let hosts = scopes.filter_map(|one| {
         let scope = one.scope.as_deref()?;
@@ -88,12 +88,12 @@ mod tests {
             ("path", "/w/sample.txt"),
             ("query", "example"),
         ] {
-            assert_eq!(text(name, "a.example", work), expected);
+            assert_eq!(sample_text(name, "a.example", work), expected);
         }
     }
 
     #[test]
-    fn hosts_come_from_permissions() {
+    fn declared_host_is_used_else_placeholder() {
         let permissions = |list: &[&str]| -> Vec<Permission> {
             list.iter().map(|text| Permission::parse(text).unwrap()).collect()
         };
@@ -103,7 +103,7 @@ mod tests {
             (&["network:read"], UNREACHABLE_HOST),
             (&[], UNREACHABLE_HOST),
         ] {
-            assert_eq!(declared_host(&permissions(list)), expected);
+            assert_eq!(declared_host_or_placeholder(&permissions(list)), expected);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Simulates which installed skills other agents, such as Claude Code, show to their models.
 //!
-//! A host is another agent; its catalogue is the list of skills that it shows to its model. The
+//! A host is another agent; its catalog is the list of skills that it shows to its model. The
 //! rules follow requests of real releases that were recorded; each rule names its source. The
 //! recordings are in `tests/data/catalogues.json`, and a test compares them with the simulation.
 
@@ -45,8 +45,9 @@ enum Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// The behavior of the host.
-    pub says: &'static str,
-    /// The document or person that describes the rule.
+    #[serde(rename = "says")]
+    pub behavior: &'static str,
+    /// Where the rule comes from: a recorded request, or an assumption of Savoir.
     pub source: &'static str,
     pub certainty: Certainty,
 }
@@ -173,7 +174,7 @@ impl InstalledSkill {
     }
 }
 
-/// The catalogue that the model of a host sees.
+/// The catalog that the model of a host sees.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulation {
     /// The host.
@@ -182,11 +183,11 @@ pub struct Simulation {
     pub version: &'static str,
     /// Tokens of the context.
     pub context: usize,
-    /// Tokens that the catalogue may take: the whole context if the host sets no limit.
+    /// Tokens that the catalog may take: the whole context if the host sets no limit.
     pub budget: usize,
-    /// Tokens of the catalogue as the host counts them, including its built-in skills.
+    /// Tokens of the catalog as the host counts them, including its built-in skills.
     pub tokens: usize,
-    /// The skills, in the order of the catalogue; then those that are not in it.
+    /// The skills, in the order of the catalog; then those that are not in it.
     pub skills: Vec<SkillVisibility>,
     /// The rules, with their sources.
     pub rules: &'static [Rule],
@@ -199,15 +200,15 @@ pub struct SkillVisibility {
     pub name: String,
     /// The path of the SKILL.md.
     pub path: String,
-    /// Whether the skill is in the catalogue.
+    /// Whether the skill is in the catalog.
     pub visible: bool,
-    /// How much of the description is in the catalogue.
+    /// How much of the description is in the catalog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<ShownDescription>,
-    /// Characters of the description in the catalogue.
+    /// Characters of the description in the catalog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub characters: Option<usize>,
-    /// The line in the catalogue.
+    /// The line in the catalog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
     /// Why the skill is left out or its description is not whole.
@@ -215,7 +216,7 @@ pub struct SkillVisibility {
     pub why: Option<String>,
 }
 
-/// How much of a description is in a catalogue.
+/// How much of a description is in a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShownDescription {
@@ -240,12 +241,12 @@ impl SkillVisibility {
         }
     }
 
-    /// A skill in the catalogue. `characters` of its description are shown.
+    /// A skill in the catalog. `characters` of its description are shown.
     fn listed(skill: InstalledSkill, characters: usize, line: String) -> Self {
         let (description, why) = match skill.description.chars().count() {
             0 => (ShownDescription::Dropped, None),
             _ if characters == 0 => {
-                (ShownDescription::Dropped, Some("the catalogue has no room for its description"))
+                (ShownDescription::Dropped, Some("the catalog has no room for its description"))
             }
             all if characters < all => {
                 (ShownDescription::Cut, Some("all descriptions are shortened to fit"))
@@ -307,7 +308,7 @@ impl HostRules {
         }
     }
 
-    /// Simulates the catalogue for a model with a context of `context` tokens.
+    /// Simulates the catalog for a model with a context of `context` tokens.
     pub fn simulate(&self, skills: Vec<InstalledSkill>, context: usize) -> Simulation {
         let Catalogue { budget, tokens, skills } = match self.host {
             Host::ClaudeCode => claude_code::catalogue(skills, context),
@@ -344,7 +345,7 @@ fn split_duplicates(skills: Vec<InstalledSkill>) -> (Vec<InstalledSkill>, Vec<Sk
     (kept, others.into_iter().map(|skill| SkillVisibility::hidden(skill, why)).collect())
 }
 
-/// Builds the catalogue of a host without a limit. Of skills with the same name, that of the project
+/// Builds the catalog of a host without a limit. Of skills with the same name, that of the project
 /// counts, else the first path; `arrange` puts the skills in the order of the host, and `text` is how
 /// it lists one.
 fn list_whole(

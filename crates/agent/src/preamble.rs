@@ -1,8 +1,8 @@
 //! Builds the list of available skills for a model's system prompt, within a size budget.
 //!
-//! Pinned skills come first, then the most recently used. If not all fit, long lines are shortened
-//! before any skill is left out, all to the same maximum length, so that no description is cut in
-//! favor of another. The result is called a preamble.
+//! Pinned skills come first, then the most recently used. If the lines exceed the budget, long lines
+//! are first shortened to one common length; only then are skills left out. The result is called a
+//! preamble.
 
 pub mod hosts;
 
@@ -65,8 +65,8 @@ impl Candidate {
     }
 
     /// The minimum number of tokens that the line needs to be shown.
-    fn least(&self, whole: usize) -> usize {
-        (estimate_tokens(&self.name) + 2 + MIN_LINE_TOKENS).min(whole)
+    fn min_tokens(&self, full: usize) -> usize {
+        (estimate_tokens(&self.name) + 2 + MIN_LINE_TOKENS).min(full)
     }
 }
 
@@ -76,7 +76,8 @@ pub struct Preamble {
     /// The listed skills, in order.
     pub shown: Vec<PreambleLine>,
     /// The names of skills that did not fit, in order.
-    pub left_out: Vec<String>,
+    #[serde(rename = "left_out")]
+    pub omitted: Vec<String>,
     /// Skills that cannot be used at all, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unusable: Vec<UnusableSkill>,
@@ -111,27 +112,32 @@ impl Preamble {
             let rank = |skill: &Candidate| (Reverse(skill.pinned), Reverse(skill.last_used));
             rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name))
         });
-        let whole: Vec<usize> = skills.iter().map(Candidate::tokens).collect();
-        let budget_or_all = budget.unwrap_or(usize::MAX);
-        // The estimate of lines together is the sum of theirs.
-        let tokens = whole.iter().sum::<usize>();
-        if tokens <= budget_or_all {
-            let shown = skills.into_iter().map(PreambleLine::whole).collect();
+        let full_lengths: Vec<usize> = skills.iter().map(Candidate::tokens).collect();
+        let max_total = budget.unwrap_or(usize::MAX);
+        // Estimates of single lines add up to the estimate of the text.
+        let tokens = full_lengths.iter().sum::<usize>();
+        if tokens <= max_total {
+            let shown = skills.into_iter().map(PreambleLine::full).collect();
             return Self { shown, tokens, budget, ..Self::default() };
         }
-        let least: Vec<usize> =
-            skills.iter().zip(&whole).map(|(skill, whole)| skill.least(*whole)).collect();
-        let (count, room) = count_that_fit(&least, budget_or_all);
-        let most = max_line_tokens(&whole[..count], &least[..count], room);
-        let left_out = skills.split_off(count).into_iter().map(|skill| skill.name).collect();
-        let lengths = whole.iter().zip(&least).map(|(whole, least)| (*whole).min(most.max(*least)));
-        let shown =
-            skills.into_iter().zip(lengths).map(|(skill, most)| PreambleLine::within(skill, most));
-        Self::of(shown.collect(), left_out, budget)
+        let min_lengths: Vec<usize> =
+            skills.iter().zip(&full_lengths).map(|(skill, full)| skill.min_tokens(*full)).collect();
+        let (count, available) = count_that_fit(&min_lengths, max_total);
+        let max_tokens = max_line_tokens(&full_lengths[..count], &min_lengths[..count], available);
+        let omitted = skills.split_off(count).into_iter().map(|skill| skill.name).collect();
+        let lengths = full_lengths
+            .iter()
+            .zip(&min_lengths)
+            .map(|(full, min)| (*full).min(max_tokens.max(*min)));
+        let shown = skills
+            .into_iter()
+            .zip(lengths)
+            .map(|(skill, max_tokens)| PreambleLine::within(skill, max_tokens));
+        Self::from_lines(shown.collect(), omitted, budget)
     }
 
-    fn of(shown: Vec<PreambleLine>, left_out: Vec<String>, budget: Option<usize>) -> Self {
-        let mut preamble = Self { shown, left_out, budget, ..Self::default() };
+    fn from_lines(shown: Vec<PreambleLine>, omitted: Vec<String>, budget: Option<usize>) -> Self {
+        let mut preamble = Self { shown, omitted, budget, ..Self::default() };
         preamble.tokens = estimate_tokens(&preamble.text());
         preamble
     }
@@ -143,66 +149,70 @@ impl Preamble {
             text.push_str(&shown.line);
             text.push('\n');
         }
-        let whole = text.len();
-        if !self.left_out.is_empty() {
+        let lines_end = text.len();
+        if !self.omitted.is_empty() {
             // Writing into a `String` cannot fail.
-            let _ = writeln!(text, "({} more: find them with search_skills)", self.left_out.len());
+            let _ = writeln!(text, "({} more: find them with search_skills)", self.omitted.len());
         }
         if self.budget.is_some_and(|budget| estimate_tokens(&text) > budget) {
-            text.truncate(whole);
+            text.truncate(lines_end);
         }
         text
     }
 }
 
 impl PreambleLine {
-    fn whole(skill: Candidate) -> Self {
+    fn full(skill: Candidate) -> Self {
         Self { name: skill.name, line: skill.line, truncated: false }
     }
 
-    fn within(skill: Candidate, most: usize) -> Self {
-        match shorten_line(&skill.line, most) {
+    fn within(skill: Candidate, max_tokens: usize) -> Self {
+        match shorten_line(&skill.line, max_tokens) {
             Some(line) => Self { name: skill.name, line, truncated: true },
-            None => Self::whole(skill),
+            None => Self::full(skill),
         }
     }
 }
 
 /// The number of skills that can be shown, and the number of tokens for them.
-fn count_that_fit(least: &[usize], budget: usize) -> (usize, usize) {
-    let all: usize = least.iter().sum();
-    let room = if all <= budget { budget } else { budget.saturating_sub(REMAINDER_TOKENS) };
+fn count_that_fit(min_lengths: &[usize], budget: usize) -> (usize, usize) {
+    let all: usize = min_lengths.iter().sum();
+    let available = if all <= budget { budget } else { budget.saturating_sub(REMAINDER_TOKENS) };
     let mut used = 0;
-    let fit = least.iter().take_while(|least| {
-        used += **least;
-        used <= room
+    let fit = min_lengths.iter().take_while(|length| {
+        used += **length;
+        used <= available
     });
-    (fit.count(), room)
+    (fit.count(), available)
 }
 
 /// The maximum number of tokens per line with which all lines fit.
-fn max_line_tokens(whole: &[usize], least: &[usize], room: usize) -> usize {
-    let needed = |most: usize| -> usize {
-        whole.iter().zip(least).map(|(whole, least)| (*whole).min(most.max(*least))).sum()
+fn max_line_tokens(full_lengths: &[usize], min_lengths: &[usize], available: usize) -> usize {
+    let needed = |max_tokens: usize| -> usize {
+        full_lengths
+            .iter()
+            .zip(min_lengths)
+            .map(|(full, min)| (*full).min(max_tokens.max(*min)))
+            .sum()
     };
-    let (mut fits, mut too_much) = (0, whole.iter().copied().max().unwrap_or_default() + 1);
+    let (mut fits, mut too_much) = (0, full_lengths.iter().copied().max().unwrap_or_default() + 1);
     while too_much - fits > 1 {
         let middle = usize::midpoint(fits, too_much);
-        if needed(middle) <= room { fits = middle } else { too_much = middle }
+        if needed(middle) <= available { fits = middle } else { too_much = middle }
     }
     fits
 }
 
 /// The beginning of a line, cut between words; `None` if all of it fits.
-fn shorten_line(line: &str, most: usize) -> Option<String> {
-    if estimate_tokens(line) <= most {
+fn shorten_line(line: &str, max_tokens: usize) -> Option<String> {
+    if estimate_tokens(line) <= max_tokens {
         return None;
     }
-    let room = most.saturating_sub(estimate_tokens(ELLIPSIS));
+    let available = max_tokens.saturating_sub(estimate_tokens(ELLIPSIS));
     let (mut end, mut used) = (0, 0);
     for word in line.split_inclusive(char::is_whitespace) {
         used += estimate_tokens(word);
-        if used > room {
+        if used > available {
             break;
         }
         end += word.len();
@@ -224,12 +234,12 @@ mod tests {
     fn all_skills_are_listed_if_they_fit() {
         let preamble = Preamble::new(vec![candidate("b", 3), candidate("a", 3)], None);
         assert_eq!(preamble.text(), "- a: word word word\n- b: word word word\n");
-        assert!(preamble.left_out.is_empty() && preamble.shown.iter().all(|one| !one.truncated));
+        assert!(preamble.omitted.is_empty() && preamble.shown.iter().all(|one| !one.truncated));
         assert_eq!(Preamble::new(Vec::new(), Some(0)).text(), "");
     }
 
     #[test]
-    fn tokens_of_all_lines_are_those_of_the_text() {
+    fn preamble_tokens_match_text_estimate() {
         let preamble = Preamble::new(vec![candidate("b-2", 30), candidate("a", 3)], None);
         assert_eq!(preamble.tokens, estimate_tokens(&preamble.text()));
     }
@@ -255,13 +265,13 @@ mod tests {
     fn long_lines_are_cut_to_the_same_length_first() {
         let skills = vec![candidate("long", 400), candidate("longer", 900), candidate("short", 5)];
         let preamble = Preamble::new(skills, Some(200));
-        assert!(preamble.left_out.is_empty());
+        assert!(preamble.omitted.is_empty());
         assert!(preamble.tokens <= 200, "{}", preamble.tokens);
         let lengths: Vec<_> = preamble.shown.iter().map(|one| estimate_tokens(&one.line)).collect();
         assert!(lengths[0].abs_diff(lengths[1]) <= 1, "{lengths:?}");
         assert!(preamble.shown[0].line.ends_with(ELLIPSIS) && preamble.shown[0].truncated);
         assert!(!preamble.shown[2].truncated);
-        assert!(preamble.tokens > 190, "room is used: {}", preamble.tokens);
+        assert!(preamble.tokens > 190, "the budget is used: {}", preamble.tokens);
     }
 
     #[test]
@@ -272,9 +282,9 @@ mod tests {
         let preamble = Preamble::new(skills, Some(300));
         assert!(preamble.tokens <= 300, "{}", preamble.tokens);
         assert_eq!(preamble.shown[0].name, "skill-099");
-        assert_eq!(preamble.shown.len() + preamble.left_out.len(), 100);
+        assert_eq!(preamble.shown.len() + preamble.omitted.len(), 100);
         assert!(preamble.shown.len() >= 10, "{}", preamble.shown.len());
-        assert!(preamble.text().contains(&format!("({} more", preamble.left_out.len())));
+        assert!(preamble.text().contains(&format!("({} more", preamble.omitted.len())));
     }
 
     #[test]
@@ -283,7 +293,7 @@ mod tests {
             let skills = vec![candidate("a", 50), candidate("a-rather-long-name", 50)];
             let preamble = Preamble::new(skills, Some(budget));
             assert!(preamble.tokens <= budget, "{budget}: {}", preamble.text());
-            assert_eq!(preamble.shown.len() + preamble.left_out.len(), 2);
+            assert_eq!(preamble.shown.len() + preamble.omitted.len(), 2);
         }
     }
 }

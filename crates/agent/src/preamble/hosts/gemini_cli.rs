@@ -1,4 +1,4 @@
-//! The rules of Gemini CLI.
+//! Simulates which skills Gemini CLI lists for its model.
 
 use savoir_skill::yaml::YamlNoteKind;
 
@@ -11,8 +11,8 @@ pub(super) const VERSION: &str = "0.61.0";
 /// Characters of a name that are replaced by a hyphen.
 const REPLACED_CHARACTERS: &str = ":\\/<>*?\"|";
 
-const fn recorded(says: &'static str) -> Rule {
-    Rule { says, source: "requests of Gemini CLI 0.61.0", certainty: Certainty::Recorded }
+const fn recorded(behavior: &'static str) -> Rule {
+    Rule { behavior, source: "requests of Gemini CLI 0.61.0", certainty: Certainty::Recorded }
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     recorded("a colon in a name is replaced by a hyphen"),
     Rule {
-        says: "so are slashes, quotes and other characters that file names cannot have",
+        behavior: "so are slashes, quotes and other characters that file names cannot have",
         source: "savoir",
         certainty: Certainty::Estimate,
     },
@@ -35,7 +35,6 @@ pub(super) const RULES: &[Rule] = &[
     recorded("built-in skills come first, then those of the user, then those of the project"),
 ];
 
-/// Reads a skill.
 pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     let skill = InstalledSkill::new(files);
     let folders = files.folders_in_root();
@@ -83,7 +82,6 @@ fn read_lines(yaml: &str) -> Option<(String, String)> {
     Some((name.filter(|name| !name.is_empty())?, description?))
 }
 
-/// Builds the catalogue.
 pub(super) fn catalogue(skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
     list_whole(
         skills,

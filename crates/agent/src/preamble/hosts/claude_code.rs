@@ -1,4 +1,4 @@
-//! The rules of Claude Code.
+//! Simulates which skills Claude Code lists for its model.
 
 use std::collections::HashSet;
 
@@ -16,13 +16,13 @@ use super::{
 
 pub(super) const VERSION: &str = "2.1.327";
 
-/// UTF-16 units of one description, with its hint.
+/// Maximum UTF-16 units of description and when_to_use together.
 const MAX_DESCRIPTION_UNITS: usize = 1536;
 /// UTF-16 units of a line of the text that stands for a missing description.
 const MAX_FIRST_LINE_UNITS: usize = 100;
-/// The description of a skill that has neither a description nor a text.
+/// Shown for a skill without description and body.
 const NO_TEXT: &str = "Skill";
-/// The share of the context that the catalogue may take.
+/// The share of the context that the catalog may take.
 const BUDGET_PERCENT: usize = 1;
 /// The context of models before Claude 4.7. Claude Code counts four columns for one of their
 /// tokens, and three for a token of later models, which have a larger context.
@@ -32,38 +32,38 @@ const QUOTED_CHARACTERS: &str = "{}[]*&#!|>%@`";
 /// Joins the parts of one emoji, and is therefore not replaced.
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 
-/// A skill that is part of Claude Code and shares the catalogue.
+/// A skill that is part of Claude Code and shares the catalog.
 struct BuiltInSkill {
     name: &'static str,
     /// Columns of its description.
     columns: usize,
     /// Whether the description is always shown.
-    fixed: bool,
+    always_described: bool,
 }
 
-const fn fixed(name: &'static str, columns: usize) -> BuiltInSkill {
-    BuiltInSkill { name, columns, fixed: true }
+const fn always_described(name: &'static str, columns: usize) -> BuiltInSkill {
+    BuiltInSkill { name, columns, always_described: true }
 }
 
 /// The built-in skills of a recorded session, after all other skills.
 const BUILT_IN: [BuiltInSkill; 13] = [
-    fixed("dataviz", 1436),
-    fixed("update-config", 690),
-    fixed("keybindings-help", 228),
-    fixed("code-review", 825),
-    fixed("simplify", 176),
-    fixed("fewer-permission-prompts", 163),
-    fixed("loop", 336),
-    fixed("claude-api", 1155),
-    fixed("workflow-authoring", 230),
-    fixed("run", 361),
-    fixed("plugin-authoring", 255),
-    BuiltInSkill { name: "init", columns: 59, fixed: false },
-    BuiltInSkill { name: "security-review", columns: 71, fixed: false },
+    always_described("dataviz", 1436),
+    always_described("update-config", 690),
+    always_described("keybindings-help", 228),
+    always_described("code-review", 825),
+    always_described("simplify", 176),
+    always_described("fewer-permission-prompts", 163),
+    always_described("loop", 336),
+    always_described("claude-api", 1155),
+    always_described("workflow-authoring", 230),
+    always_described("run", 361),
+    always_described("plugin-authoring", 255),
+    BuiltInSkill { name: "init", columns: 59, always_described: false },
+    BuiltInSkill { name: "security-review", columns: 71, always_described: false },
 ];
 
-const fn recorded(says: &'static str) -> Rule {
-    Rule { says, source: "requests of Claude Code 2.1.327", certainty: Certainty::Recorded }
+const fn recorded(behavior: &'static str) -> Rule {
+    Rule { behavior, source: "requests of Claude Code 2.1.327", certainty: Certainty::Recorded }
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -84,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
     recorded("skills of the user come first, then those of the project, each sorted by name"),
     recorded("of skills with the same name that a model may use, the user's is listed"),
     recorded(
-        "the catalogue takes 1 % of the context; a token has 4 characters, and 3 for models since \
+        "the catalog takes 1 % of the context; a token has 4 characters, and 3 for models since \
          Claude 4.7; wide characters count twice",
     ),
     recorded("11 built-in skills always keep their description"),
@@ -93,19 +93,18 @@ pub(super) const RULES: &[Rule] = &[
          may be shown",
     ),
     Rule {
-        says: "descriptions of skills that were used are kept first; the simulation does not \
+        behavior: "descriptions of skills that were used are kept first; the simulation does not \
                know the use",
         source: "requests of Claude Code 2.1.327, and savoir",
         certainty: Certainty::Estimate,
     },
     Rule {
-        says: "a context of more than 200,000 tokens belongs to a model since Claude 4.7",
+        behavior: "a context of more than 200,000 tokens belongs to a model since Claude 4.7",
         source: "savoir",
         certainty: Certainty::Estimate,
     },
 ];
 
-/// Reads a skill.
 pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     let mut skill = InstalledSkill::new(files);
     if !files.root.is_empty() && files.folders_in_root().len() != 1 {
@@ -121,9 +120,9 @@ pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
         Some(description) => (description.to_owned(), false),
         None => first_line(body),
     };
-    if let Some(hint) = get("when_to_use").and_then(hint) {
+    if let Some(when_to_use) = get("when_to_use").and_then(when_to_use_text) {
         text.push_str(" - ");
-        text.push_str(&hint);
+        text.push_str(&when_to_use);
     }
     let (text, too_long) = shorten(&escape(&text), MAX_DESCRIPTION_UNITS, "…");
     (skill.description, skill.cut) = (text, cut || too_long);
@@ -133,7 +132,7 @@ pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     if get("disable-model-invocation").is_some_and(is_true) {
         return skill.hidden("disable-model-invocation hides it from models");
     }
-    if get("paths").is_some_and(limits_paths) {
+    if get("paths").is_some_and(restricts_paths) {
         return skill.hidden("paths hides it until a matching file is used");
     }
     skill
@@ -155,15 +154,15 @@ fn split(text: &str) -> (Option<&str>, &str) {
 
 /// The fields of a frontmatter; nothing if it cannot be read.
 fn parse(yaml: &str) -> Option<Node> {
-    let tree = Tree::parse(yaml).or_else(|_| Tree::parse(&quoted(yaml))).ok()?;
+    let tree = Tree::parse(yaml).or_else(|_| Tree::parse(&quote_values(yaml))).ok()?;
     tree.root.filter(|root| root.entries().is_some())
 }
 
-fn quoted(yaml: &str) -> String {
-    yaml.lines().map(|line| quoted_line(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+fn quote_values(yaml: &str) -> String {
+    yaml.lines().map(|line| quote_value(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
-fn quoted_line(line: &str) -> Option<String> {
+fn quote_value(line: &str) -> Option<String> {
     let (key, value) = line.split_once(':')?;
     let is_key = |c: char| c.is_ascii_alphabetic() || c == '_' || c == '-';
     if key.is_empty() || !key.chars().all(is_key) || !value.starts_with(char::is_whitespace) {
@@ -189,7 +188,7 @@ fn first_line(body: &str) -> (String, bool) {
     shorten(if is_heading { title.trim_start() } else { line }, MAX_FIRST_LINE_UNITS, "...")
 }
 
-fn hint(node: &Node) -> Option<String> {
+fn when_to_use_text(node: &Node) -> Option<String> {
     let text = match node.items() {
         Some(items) => items.iter().filter_map(fields::printed_text).collect::<Vec<_>>().join(","),
         None => fields::printed_text(node)?,
@@ -203,7 +202,7 @@ fn is_true(node: &Node) -> bool {
 }
 
 /// Whether globs limit when the skill is shown.
-fn limits_paths(node: &Node) -> bool {
+fn restricts_paths(node: &Node) -> bool {
     let globs = match node.items() {
         Some(items) => items.iter().filter_map(fields::printed_text).collect(),
         None => fields::printed_text(node).into_iter().collect::<Vec<_>>(),
@@ -237,17 +236,16 @@ fn is_invisible(c: char) -> bool {
 
 /// Cuts a text at a number of UTF-16 units, including the mark at its end. Returns whether it was
 /// cut.
-fn shorten(text: &str, most: usize, mark: &str) -> (String, bool) {
+fn shorten(text: &str, max_units: usize, mark: &str) -> (String, bool) {
     let units: Vec<u16> = text.encode_utf16().collect();
-    if units.len() <= most {
+    if units.len() <= max_units {
         return (text.to_owned(), false);
     }
-    // The cut may be inside of a character.
-    let kept = String::from_utf16_lossy(&units[..most - mark.encode_utf16().count()]);
-    (kept + mark, true)
+    // The cut may be inside a character.
+    let start = String::from_utf16_lossy(&units[..max_units - mark.encode_utf16().count()]);
+    (start + mark, true)
 }
 
-/// Builds the catalogue.
 pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
     skills.sort_by_cached_key(|skill| {
         (skill.scope == SkillScope::Project, collation::key(&skill.name), skill.path.clone())
@@ -255,25 +253,29 @@ pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Cata
     let (skills, hidden) = split_hidden(skills);
     let (mut skills, duplicates) = split_duplicates(skills);
     remove_ambiguous_labels(&mut skills);
-    let own: HashSet<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+    let installed: HashSet<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
     let built_in: Vec<&BuiltInSkill> =
-        BUILT_IN.iter().filter(|built_in| !own.contains(built_in.name)).collect();
+        BUILT_IN.iter().filter(|built_in| !installed.contains(built_in.name)).collect();
 
     let columns_per_token = if context > SMALL_CONTEXT { 3 } else { 4 };
     let budget = context / 100 * BUDGET_PERCENT;
-    let most = budget * columns_per_token;
+    let max_columns = budget * columns_per_token;
     let mut used = columns_of_names(&skills, &built_in);
-    let mut fits = |columns: usize| {
-        let fits = used + columns <= most;
+    let mut reserve = |columns: usize| {
+        let fits = used + columns <= max_columns;
         used += if fits { columns } else { 0 };
         fits
     };
-    let shown: Vec<bool> = skills.iter().map(|skill| fits(2 + skill.description.width())).collect();
-    for skill in built_in.iter().filter(|skill| !skill.fixed) {
-        fits(2 + skill.columns);
+    let is_described: Vec<bool> =
+        skills.iter().map(|skill| reserve(2 + skill.description.width())).collect();
+    for skill in built_in.iter().filter(|skill| !skill.always_described) {
+        reserve(2 + skill.columns);
     }
-    let mut listed: Vec<SkillVisibility> =
-        skills.into_iter().zip(shown).map(|(skill, shown)| listed(skill, shown)).collect();
+    let mut listed: Vec<SkillVisibility> = skills
+        .into_iter()
+        .zip(is_described)
+        .map(|(skill, is_described)| visibility(skill, is_described))
+        .collect();
     listed.extend(duplicates);
     listed.extend(hidden);
     Catalogue { budget, tokens: used.div_ceil(columns_per_token), skills: listed }
@@ -287,27 +289,29 @@ fn remove_ambiguous_labels(skills: &mut [InstalledSkill]) {
     }
 }
 
-fn title(skill: &InstalledSkill) -> String {
+fn line_start(skill: &InstalledSkill) -> String {
     match &skill.label {
         Some(label) => format!("- {} ({label})", skill.name),
         None => format!("- {}", skill.name),
     }
 }
 
-/// Columns of the catalogue with only the descriptions that are always shown.
+/// Columns of the catalog with only the descriptions that are always shown.
 fn columns_of_names(skills: &[InstalledSkill], built_in: &[&BuiltInSkill]) -> usize {
-    let own: usize = skills.iter().map(|skill| title(skill).width()).sum();
+    let installed: usize = skills.iter().map(|skill| line_start(skill).width()).sum();
     let others: usize = built_in
         .iter()
-        .map(|skill| 2 + skill.name.len() + if skill.fixed { 2 + skill.columns } else { 0 })
+        .map(|skill| {
+            2 + skill.name.len() + if skill.always_described { 2 + skill.columns } else { 0 }
+        })
         .sum();
     let line_ends = (skills.len() + built_in.len()).saturating_sub(1);
-    own + others + line_ends
+    installed + others + line_ends
 }
 
-fn listed(skill: InstalledSkill, shown: bool) -> SkillVisibility {
-    let mut line = title(&skill);
-    if !shown {
+fn visibility(skill: InstalledSkill, is_described: bool) -> SkillVisibility {
+    let mut line = line_start(&skill);
+    if !is_described {
         return SkillVisibility::listed(skill, 0, line);
     }
     line.push_str(": ");

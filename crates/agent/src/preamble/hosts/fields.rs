@@ -34,10 +34,6 @@ fn printed_number(number: &Number) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// The lines between the first line and the next one, if both are fences and differ.
 pub(super) fn between_fences(text: &str, is_fence: impl Fn(&str) -> bool) -> Option<String> {
     let mut lines = text.lines();

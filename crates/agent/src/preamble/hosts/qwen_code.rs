@@ -1,4 +1,4 @@
-//! The rules of Qwen Code.
+//! Simulates which skills Qwen Code lists for its model.
 
 use savoir_skill::{
     collation,
@@ -11,8 +11,8 @@ use super::{
 
 pub(super) const VERSION: &str = "0.24.4";
 
-const fn recorded(says: &'static str) -> Rule {
-    Rule { says, source: "requests of Qwen Code 0.24.4", certainty: Certainty::Recorded }
+const fn recorded(behavior: &'static str) -> Rule {
+    Rule { behavior, source: "requests of Qwen Code 0.24.4", certainty: Certainty::Recorded }
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -33,7 +33,6 @@ pub(super) const RULES: &[Rule] = &[
     recorded("the skills are sorted by name, among 14 built-in skills"),
 ];
 
-/// Reads a skill.
 pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     let skill = InstalledSkill::new(files);
     if !files.root.is_empty() && files.folders_in_root().len() != 1 {
@@ -106,7 +105,6 @@ fn limits_paths(node: &Node) -> bool {
     !node.is_null(fields::YAML_VERSION) && node.items().is_none_or(|items| !items.is_empty())
 }
 
-/// Builds the catalogue.
 pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
     hide_behind_project(&mut skills);
     list_whole(

@@ -1,4 +1,4 @@
-//! The rules of Goose.
+//! Simulates which skills Goose lists for its model.
 
 use savoir_skill::yaml::{Node, Tree, YamlNoteKind};
 
@@ -9,8 +9,8 @@ pub(super) const VERSION: &str = "1.34.0";
 /// Fields that must not appear twice.
 const READ_FIELDS: [&str; 3] = ["name", "description", "metadata"];
 
-const fn recorded(says: &'static str) -> Rule {
-    Rule { says, source: "requests of Goose 1.34.0", certainty: Certainty::Recorded }
+const fn recorded(behavior: &'static str) -> Rule {
+    Rule { behavior, source: "requests of Goose 1.34.0", certainty: Certainty::Recorded }
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -24,13 +24,12 @@ pub(super) const RULES: &[Rule] = &[
     recorded("of skills with the same name, that of the project is listed"),
     recorded("all descriptions are listed whole, sorted by name, whatever the context"),
     Rule {
-        says: "of two skills of a project with the same name, the one with the first path is listed",
+        behavior: "of two skills of a project with the same name, the one with the first path is listed",
         source: "savoir",
         certainty: Certainty::Estimate,
     },
 ];
 
-/// Reads a skill.
 pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     let skill = InstalledSkill::new(files);
     let text = files.text.strip_prefix('\u{feff}').unwrap_or(files.text).trim_start();
@@ -75,7 +74,6 @@ fn parse(yaml: &str) -> Option<Node> {
     tree.root.filter(|root| root.entries().is_some())
 }
 
-/// Builds the catalogue.
 pub(super) fn catalogue(skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
     list_whole(
         skills,

@@ -1,5 +1,6 @@
-//! The rules of Codex.
+//! Simulates which skills Codex lists for its model.
 
+use savoir_lint::words::one_line;
 use savoir_skill::yaml::{Node, Tree, YamlNoteKind};
 
 use super::{
@@ -16,11 +17,11 @@ const ALLOW_PATH: &str = "policy.allow_implicit_invocation";
 const MAX_NAME_CHARACTERS: usize = 64;
 const MAX_DESCRIPTION_CHARACTERS: usize = 1024;
 const ELLIPSIS: &str = "...";
-/// The share of the context that the catalogue may take.
+/// The share of the context that the catalog may take.
 const BUDGET_PERCENT: usize = 2;
 /// Bytes that Codex counts as one token.
 const BYTES_PER_TOKEN: usize = 4;
-/// Bytes of the table of folders that do not count: with short paths the text before the catalogue
+/// Bytes of the table of folders that do not count: with short paths the text before the catalog
 /// is shorter by as many.
 const FREE_TABLE_BYTES: usize = 164;
 /// The folder of the built-in skills if no skill shows where the home folder is.
@@ -32,8 +33,8 @@ const READ_FIELDS: [&str; 3] = ["name", "description", "metadata"];
 const BUILT_IN: [(&str, usize); 4] =
     [("imagegen", 570), ("openai-docs", 624), ("skill-creator", 106), ("skill-installer", 225)];
 
-const fn recorded(says: &'static str) -> Rule {
-    Rule { says, source: "requests of Codex 0.169.0", certainty: Certainty::Recorded }
+const fn recorded(behavior: &'static str) -> Rule {
+    Rule { behavior, source: "requests of Codex 0.169.0", certainty: Certainty::Recorded }
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -58,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     recorded("4 built-in skills come first, then those of the project, then those of the user"),
     recorded("each path starts with a short name for the folder of all skills, such as r1"),
     recorded(
-        "the catalogue takes 2 % of the context; a token has 4 bytes; the table of these short \
+        "the catalog takes 2 % of the context; a token has 4 bytes; the table of these short \
          names counts too, except for its first 164 bytes",
     ),
     recorded(
@@ -66,21 +67,20 @@ pub(super) const RULES: &[Rule] = &[
          dropped, and then skills are left out",
     ),
     Rule {
-        says: "the folder of the built-in skills is ~/.codex/skills/.system",
+        behavior: "the folder of the built-in skills is ~/.codex/skills/.system",
         source: "savoir",
         certainty: Certainty::Estimate,
     },
     Rule {
-        says: "the short names of folders are numbered in the order of the catalogue",
+        behavior: "the short names of folders are numbered in the order of the catalog",
         source: "savoir",
         certainty: Certainty::Estimate,
     },
 ];
 
-/// Reads a skill.
 pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     let mut skill = InstalledSkill::new(files);
-    skill.name = fields::one_line(files.folder);
+    skill.name = one_line(files.folder);
     if files.folders_in_root().iter().any(|name| name.starts_with('.')) {
         return skill.hidden("it is in a folder whose name starts with a dot");
     }
@@ -142,7 +142,7 @@ fn parse_fields(yaml: &str) -> Option<Fields> {
 fn text(fields: &Node, key: &str) -> Option<Option<String>> {
     let Some(node) = fields.get(key) else { return Some(None) };
     node.text()?;
-    let text = fields::written_text(node).map(fields::one_line);
+    let text = fields::written_text(node).map(one_line);
     Some(text.filter(|text| !text.is_empty()))
 }
 
@@ -214,7 +214,7 @@ fn forbids_invocation(side: &str) -> bool {
     root.and_then(|root| root.path(ALLOW_PATH)?.boolean(fields::YAML_VERSION)) == Some(false)
 }
 
-/// A line of the catalogue, around the description.
+/// A line of the catalog, around the description.
 struct Line {
     start: String,
     end: String,
@@ -248,7 +248,6 @@ impl Line {
     }
 }
 
-/// Builds the catalogue.
 pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
     skills.sort_by(|a, b| {
         let user = |skill: &InstalledSkill| skill.scope == SkillScope::User;
@@ -282,7 +281,7 @@ pub(super) fn catalogue(mut skills: Vec<InstalledSkill>, context: usize) -> Cata
         if let Some(characters) = share {
             listed.push(visible(skill, &line, characters));
         } else {
-            let why = format!("the catalogue of {budget} tokens is full");
+            let why = format!("the catalog of {budget} tokens is full");
             left_out.push(SkillVisibility::hidden(skill, why));
         }
     }

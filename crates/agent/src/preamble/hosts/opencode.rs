@@ -1,4 +1,4 @@
-//! The rules of opencode.
+//! Simulates which skills opencode lists for its model.
 
 use savoir_skill::{
     collation,
@@ -9,8 +9,8 @@ use super::{Catalogue, Certainty, InstalledSkill, Rule, SkillFiles, fields, list
 
 pub(super) const VERSION: &str = "1.18.33";
 
-const fn recorded(says: &'static str) -> Rule {
-    Rule { says, source: "requests of opencode 1.18.33", certainty: Certainty::Recorded }
+const fn recorded(behavior: &'static str) -> Rule {
+    Rule { behavior, source: "requests of opencode 1.18.33", certainty: Certainty::Recorded }
 }
 
 pub(super) const RULES: &[Rule] = &[
@@ -23,20 +23,19 @@ pub(super) const RULES: &[Rule] = &[
     recorded("of skills with the same name, that of the project is listed"),
     recorded("all descriptions are listed whole, sorted by name, whatever the context"),
     Rule {
-        says: "of two skills of a project with the same name, the one with the first path is listed",
+        behavior: "of two skills of a project with the same name, the one with the first path is listed",
         source: "savoir",
         certainty: Certainty::Estimate,
     },
 ];
 
-/// Reads a skill.
 pub(super) fn read(files: &SkillFiles<'_>) -> InstalledSkill {
     let skill = InstalledSkill::new(files);
     let text = files.text.strip_prefix('\u{feff}').unwrap_or(files.text);
     let Some(yaml) = fields::between_fences(text, |line| line.trim_end() == "---") else {
         return skill.hidden("it has no frontmatter");
     };
-    let Some(fields) = parse(&yaml).or_else(|| parse(&quoted(&yaml))) else {
+    let Some(fields) = parse(&yaml).or_else(|| parse(&with_block_values(&yaml))) else {
         return skill.hidden("its frontmatter is not YAML that this agent reads");
     };
     let get = |key: &str| fields.get(key).and_then(text_of);
@@ -67,7 +66,7 @@ fn is_date(text: &str) -> bool {
 }
 
 /// Writes values with a colon as blocks of text, which need no quotes.
-fn quoted(yaml: &str) -> String {
+fn with_block_values(yaml: &str) -> String {
     let line = |line: &str| match line.split_once(':') {
         Some((key, value)) if is_ambiguous(key, value.trim()) => {
             format!("{key}: |-\n  {}\n", value.trim())
@@ -82,7 +81,6 @@ fn is_ambiguous(key: &str, value: &str) -> bool {
     is_key && value.contains(':') && !value.starts_with(['"', '\'', '|', '>'])
 }
 
-/// Builds the catalogue.
 pub(super) fn catalogue(skills: Vec<InstalledSkill>, context: usize) -> Catalogue {
     list_whole(
         skills,
