@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, path::Path};
 use savoir_engine::approval::shell_word;
 use savoir_package::{
     install::{
-        CheckedSkill, FetchReason, InstallPlan, InstallQuestion, InstallRefusal, PlannedChange,
+        CheckedSkill, FetchReason, FileChange, InstallPlan, InstallQuestion, InstallRefusal,
+        PlannedChange,
     },
     lock::{AddedCapability, Capability, Lock, LockedSkill, LockedSource},
     source::{Commit, PinnedSource, Reference},
@@ -81,7 +82,7 @@ impl Consent {
         let open = self.open(proposal, plan);
         let screen = Screen { open: &open, plan, proposal, growth: &growth };
         let page = screen.page();
-        let must_ask = !growth.is_empty() || open.iter().any(|open| !open.questions.is_empty());
+        let must_ask = !growth.is_empty() || open.iter().any(OpenSkill::needs_consent);
         let is_asked = must_ask || proposal.always_asks && !self.yes && !plan.is_empty();
         if !is_asked || !must_ask && !ask::is_interactive() {
             output::print_to_stderr(&page);
@@ -119,10 +120,16 @@ impl Consent {
         let changed: BTreeSet<&str> = plan.changes().iter().filter_map(changed_skill).collect();
         let ready = proposal.ready.iter();
         let ready = ready.filter(|ready| changed.contains(ready.summary.name.as_str()));
-        ready.map(|ready| self.open_one(ready, proposal)).collect()
+        let files = plan.files();
+        ready.map(|ready| self.open_one(ready, proposal, &files)).collect()
     }
 
-    fn open_one<'a>(&self, ready: &'a CheckedSkill, proposal: Proposal<'a>) -> OpenSkill<'a> {
+    fn open_one<'a>(
+        &self,
+        ready: &'a CheckedSkill,
+        proposal: Proposal<'a>,
+        files: &[FileChange<'_>],
+    ) -> OpenSkill<'a> {
         let trusted = proposal.trusted.covers(&ready.source).map(ToString::to_string);
         let old = proposal.agreed.skills.get(&ready.summary.name);
         let replaced = old.filter(|old| origin(&old.source) != origin(&ready.source));
@@ -145,10 +152,18 @@ impl Consent {
             }
             InstallQuestion::Review(_) => true,
         });
+        // The user agreed to an unsigned skill, but not to programs that it did not have.
+        let is_unknown_code = agreed.is_some()
+            && trusted.is_none()
+            && ready.tier == Tier::Experimental
+            && !self.yes
+            && !self.accepts(ACCEPT_ALL);
+        let new_scripts =
+            if is_unknown_code { screen::new_scripts(ready, files) } else { Vec::new() };
         let moved = old.and_then(|old| moved_tag(&old.source, &ready.source));
         let lost = old.and_then(|old| lost_signature(old, ready));
         let notes = moved.into_iter().chain(lost).collect();
-        OpenSkill { ready, questions, before, notes, trusted }
+        OpenSkill { ready, questions, new_scripts, before, notes, trusted }
     }
 
     /// Skills that the scan blocks and that were not allowed by name, with the reason.
@@ -207,8 +222,8 @@ pub(crate) fn take_replacing(ready: &mut Vec<CheckedSkill>, lock: &Lock) -> Vec<
 /// The description of one skill.
 pub(crate) fn describe_skill(ready: &CheckedSkill) -> String {
     let mut page = String::new();
-    let (questions, notes) = (Vec::new(), Vec::new());
-    let open = OpenSkill { ready, questions, before: None, notes, trusted: None };
+    let (questions, new_scripts, notes) = (Vec::new(), Vec::new(), Vec::new());
+    let open = OpenSkill { ready, questions, new_scripts, before: None, notes, trusted: None };
     screen::describe(&mut page, &open);
     page
 }
@@ -217,6 +232,8 @@ pub(crate) fn describe_skill(ready: &CheckedSkill) -> String {
 struct OpenSkill<'a> {
     ready: &'a CheckedSkill,
     questions: Vec<InstallQuestion>,
+    /// Scripts that an update of an unsigned skill adds.
+    new_scripts: Vec<String>,
     /// The source of the skill that it replaces, if different.
     before: Option<String>,
     /// Suspicious changes since the installed version: its tag moved to another commit, or its
@@ -224,6 +241,12 @@ struct OpenSkill<'a> {
     notes: Vec<String>,
     /// The rule by which the user trusts its source.
     trusted: Option<String>,
+}
+
+impl OpenSkill<'_> {
+    fn needs_consent(&self) -> bool {
+        !self.questions.is_empty() || !self.new_scripts.is_empty()
+    }
 }
 
 /// Digits of a commit to show.
@@ -272,7 +295,8 @@ fn changed_skill(change: &PlannedChange) -> Option<&str> {
 /// The owner of a skill: repositories may move skills to other folders.
 fn vendor(source: &LockedSource) -> String {
     match source {
-        LockedSource::Git { url, .. } => url.clone(),
+        // The query names a branch or a tag.
+        LockedSource::Git { url, .. } => url.split('?').next().unwrap_or_default().to_owned(),
         other => origin(other),
     }
 }
@@ -326,11 +350,13 @@ fn blocked_error(names: &[&str], findings: &str) -> CommandError {
 
 /// The error if there is no terminal: the open questions and the missing flags.
 fn missing_consent_error(open: &[OpenSkill<'_>], growth: &[AddedCapability]) -> CommandError {
-    let questions_open = open.iter().filter(|open| !open.questions.is_empty());
-    let names: Vec<&str> = questions_open.map(|open| open.ready.summary.name.as_str()).collect();
+    let unanswered: Vec<&OpenSkill<'_>> = open.iter().filter(|open| open.needs_consent()).collect();
+    let names: Vec<&str> = unanswered.iter().map(|open| open.ready.summary.name.as_str()).collect();
     let mut flags = Vec::new();
     let failed = if growth.is_empty() {
-        let message = format!("installing {} needs your consent", quote_names(&names));
+        let only_scripts = unanswered.iter().all(|open| open.questions.is_empty());
+        let reason = if only_scripts { ", because it adds scripts" } else { "" };
+        let message = format!("installing {} needs your consent{reason}", quote_names(&names));
         CommandError::refused(message).with_code("not_agreed")
     } else {
         let lines: Vec<String> = growth.iter().map(ToString::to_string).collect();

@@ -1,12 +1,12 @@
 //! The screen that shows what will be installed.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{collections::BTreeSet, ffi::OsStr, fmt::Write as _};
 
 use anstyle::{AnsiColor, Style};
 use savoir_lint::words::shorten;
 use savoir_package::{
     File,
-    install::{CheckedSkill, InstallPlan, PlannedChange},
+    install::{CheckedSkill, FileChange, InstallPlan, PlannedChange},
     lock::AddedCapability,
     trust::{Decision, Tier},
 };
@@ -80,7 +80,10 @@ impl Screen<'_> {
         let _ = writeln!(page, "{all} skills, {unsigned} of them unsigned{untrusted}");
         let (mut notable, plain): (Vec<&OpenSkill<'_>>, Vec<&OpenSkill<'_>>) =
             self.open.iter().partition(|open| {
-                open.before.is_some() || !open.notes.is_empty() || is_notable(open.ready)
+                open.before.is_some()
+                    || !open.notes.is_empty()
+                    || !open.new_scripts.is_empty()
+                    || is_notable(open.ready)
             });
         if !plain.is_empty() {
             let names: Vec<&str> =
@@ -96,7 +99,9 @@ impl Screen<'_> {
         for open in notable {
             let name = output::cell(&open.ready.summary.name);
             let before = open.before.as_ref().map(|before| format!("replaces {before}"));
-            let remarks = before.into_iter().chain(open.notes.iter().cloned());
+            let scripts = (!open.new_scripts.is_empty())
+                .then(|| format!("adds {}", list_names(&open.new_scripts)));
+            let remarks = before.into_iter().chain(open.notes.iter().cloned()).chain(scripts);
             let line: Vec<String> = remarks.chain([public_message(open.ready)]).collect();
             let line = line.join("; ");
             let _ = writeln!(page, "  {name}: {}", output::cell(&line));
@@ -172,6 +177,9 @@ pub(super) fn describe(page: &mut String, open: &OpenSkill<'_>) {
         field("runs", "commands when Claude Code loads it (lines with !`…`)");
     }
     field("files", &files(ready));
+    if !open.new_scripts.is_empty() {
+        field("adds", &list_names(&open.new_scripts));
+    }
     for warning in &ready.summary.warnings {
         field("warning", &format!("SKILL.md:{}: {}", warning.line, warning.message));
     }
@@ -336,6 +344,17 @@ fn files(ready: &CheckedSkill) -> String {
 
 fn scripts(ready: &CheckedSkill) -> usize {
     ready.tree.files().filter(|(path, file)| is_script(path, file)).count()
+}
+
+/// The scripts of a skill that its installed copies do not have.
+pub(super) fn new_scripts(ready: &CheckedSkill, files: &[FileChange<'_>]) -> Vec<String> {
+    let name = Some(OsStr::new(ready.summary.name.as_str()));
+    let is_new = |path: &str| {
+        let mut changes = files.iter().filter(|file| file.folder.file_name() == name);
+        changes.any(|file| file.path == path && file.before.is_none())
+    };
+    let scripts = ready.tree.files().filter(|(path, file)| is_script(path, file));
+    scripts.filter(|(path, _)| is_new(path)).map(|(path, _)| path.to_owned()).collect()
 }
 
 fn is_script(path: &str, file: &File) -> bool {
