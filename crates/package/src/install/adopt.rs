@@ -99,7 +99,10 @@ pub enum AdoptionObstacle {
     #[error("it is not the same as {}; adopt one of them, and remove the other", .0.display())]
     Differs(PathBuf),
     /// The skill would have to be converted to the dialect of the agent.
-    #[error("{agent} does not understand how it is written; install it, which converts it")]
+    #[error(
+        "{agent} does not understand how it is written; move it out of this folder and install it \
+         from there, which converts it"
+    )]
     OtherDialect { agent: &'static str },
     /// The skill depends on a skill that is neither installed nor adopted.
     #[error("it needs {0}, which is neither installed nor adopted; install that first")]

@@ -185,7 +185,9 @@ impl InstalledSkill<'_> {
         }
         if object.is_none() {
             let (url, path) = (&place.url, &place.path);
-            let why = format!("`{url}` no longer has `{path}`; savoir update shows where it is");
+            let why = format!(
+                "`{url}` no longer has `{path}`; `savoir update` looks for it in other folders"
+            );
             return HeadJudgement::Done(Availability::Unknown(why));
         }
         HeadJudgement::CompareFiles(place)

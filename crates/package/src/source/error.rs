@@ -133,7 +133,7 @@ pub enum SourceError {
     )]
     NoCommit { url: GitUrl, commit: Commit },
     /// A commit has no such path.
-    #[error("`{url}` has no `{}`{}", path.escape_debug(), similar_ones(similar))]
+    #[error("`{url}` has no `{}`{}", path.escape_debug(), similar_folders(similar))]
     NoPathInside { url: GitUrl, path: String, similar: Vec<String> },
     /// A tag was moved after the skill was locked.
     #[error(
@@ -285,6 +285,14 @@ fn similar_ones(similar: &[String]) -> String {
     }
     let names: Vec<_> = similar.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
     format!("; it has {}", names.join(", "))
+}
+
+fn similar_folders(similar: &[String]) -> String {
+    if similar.is_empty() {
+        return "; `savoir install REPOSITORY --list` lists its skills".to_owned();
+    }
+    let names: Vec<_> = similar.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
+    format!("; did you mean {}?", names.join(" or "))
 }
 
 fn status_hint(status: u16) -> &'static str {

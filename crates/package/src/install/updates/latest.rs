@@ -65,9 +65,10 @@ impl LatestError {
                 "." => "take its `path` out of savoir.toml, and look at what changed".to_owned(),
                 to => format!("write `path = \"{to}\"` in savoir.toml, and look at what changed"),
             }),
-            Self::Gone { .. } => {
-                Some("keep what is installed, or remove it with savoir remove".to_owned())
-            }
+            Self::Gone { name, place } => Some(format!(
+                "it may have another name now: savoir install {place} --list; keep what is \
+                 installed, or remove it: savoir remove {name}"
+            )),
             Self::Renamed { name, calls, .. } => {
                 Some(format!("write `{calls}` instead of `{name}` in savoir.toml"))
             }

@@ -11,6 +11,9 @@ use crate::source::{GitSource, Reference, SourceError};
 /// Maximum number of references that an error lists.
 const MAX_SUGGESTIONS: usize = 5;
 
+/// Similarity from which a folder is suggested, between 0 and 1.
+const MIN_SIMILARITY: f64 = 0.8;
+
 /// Tags and branches, each with its commit.
 #[derive(Debug, Default)]
 pub(super) struct References {
@@ -111,19 +114,18 @@ impl References {
     }
 }
 
-/// Returns the three most similar names; if none is similar, the last three.
-pub(super) fn similar<'a>(
+/// Returns the folders whose path or name is similar to the wanted one, the most similar first.
+pub(super) fn similar_folders<'a>(
     wanted: &str,
-    names: impl Iterator<Item = &'a String> + Clone,
+    folders: impl Iterator<Item = &'a String>,
 ) -> Vec<String> {
-    let scored = names.clone().map(|name| (jaro_winkler(wanted, name), name));
-    let mut scored: Vec<_> = scored.filter(|(score, _)| *score > 0.7).collect();
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let score =
+        |folder: &str| jaro_winkler(wanted, folder).max(jaro_winkler(&name(wanted), &name(folder)));
+    let scored = folders.map(|folder| (score(folder), folder));
+    let mut scored: Vec<_> = scored.filter(|(score, _)| *score > MIN_SIMILARITY).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    if scored.is_empty() {
-        let mut last: Vec<_> = names.cloned().collect();
-        return last.split_off(last.len().saturating_sub(3));
-    }
-    scored.into_iter().take(3).map(|(_, name)| name.clone()).collect()
+    scored.into_iter().take(MAX_SUGGESTIONS).map(|(_, folder)| folder.clone()).collect()
 }
 
 #[cfg(test)]

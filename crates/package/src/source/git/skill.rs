@@ -12,7 +12,7 @@ use super::{
     failure::is_missing_object,
     links::Links,
     objects::{self, Blobs, ObjectKind, TreeEntries, TreeEntry},
-    references::similar,
+    references::similar_folders,
 };
 use crate::{
     File, Tree, TreeError,
@@ -85,7 +85,8 @@ impl<'a> Listing<'a> {
             return SourceError::NoSkill { place: url.to_string() };
         }
         let all = skill_folders(self.entries.iter().map(|entry| entry.path));
-        SourceError::NoPathInside { url, path: path.to_owned(), similar: similar(path, all.iter()) }
+        let similar = similar_folders(path, all.iter());
+        SourceError::NoPathInside { url, path: path.to_owned(), similar }
     }
 
     /// Reads the names and descriptions of skills. Fetches one file per skill.
