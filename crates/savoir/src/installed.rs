@@ -8,7 +8,7 @@ mod selection;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     env,
     num::NonZero,
     path::{Path, PathBuf},
@@ -199,6 +199,28 @@ impl Installed {
         for warning in self.warnings() {
             eprintln!("warning: {}", output::sanitize(&warning));
         }
+    }
+
+    /// The skills in Savoir's lockfiles that no agent has, as after a clone.
+    pub(crate) fn not_installed(&self) -> Vec<&Locked> {
+        let has_no_folder = |locked: &&Locked| {
+            !locked.written.is_empty() && locked.written.iter().all(|one| !one.folder.is_dir())
+        };
+        self.locked.iter().filter(has_no_folder).collect()
+    }
+
+    /// A line for each lockfile that lists skills that are not installed.
+    pub(crate) fn sync_hints(&self) -> Vec<String> {
+        let mut counts: BTreeMap<&Path, (usize, &'static str)> = BTreeMap::new();
+        for locked in self.not_installed() {
+            counts.entry(&locked.file).or_insert((0, locked.sync_command())).0 += 1;
+        }
+        let hint = |(file, (count, command)): (&Path, (usize, &str))| {
+            let verb = if count == 1 { "is" } else { "are" };
+            let (skills, file) = (output::plural(count, "skill"), self.shown(file));
+            format!("{skills} of {file} {verb} not installed; to install: {command}")
+        };
+        counts.into_iter().map(hint).collect()
     }
 
     /// Reads the files of skills, on all processors.

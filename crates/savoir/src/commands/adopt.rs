@@ -73,7 +73,9 @@ fn adopt(args: &Args) -> Result<ExitCode, CommandError> {
     let (plan, done) =
         context.carry_out(|| Ok(context.skill_set.adopt(&found)?), |_| Ok(!only_looks))?;
     Report { json: args.output.json, done }.print(&context, &[&plan], Map::new())?;
-    Ok(ExitCode::SUCCESS)
+    // A skill that was named and could not be adopted is a failure.
+    let adopted_none = !args.names.is_empty() && found.iter().all(|found| found.ready().is_err());
+    Ok(ExitCode::from(u8::from(adopted_none)))
 }
 
 /// The selected skills of this scope that are not in savoir.lock.

@@ -15,7 +15,8 @@ use self::rows::{Row, rows};
 use crate::{
     error::CommandError,
     installed::{ExaminedSkill, Installed, InstalledSkillJson, SeenBy, Selection, source, state},
-    output, trust,
+    output::{self, Column},
+    trust,
 };
 
 /// Widths of names and sources in the table on a terminal; a pipe gets them in full.
@@ -70,6 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             print(rows.len(), || table(&rows))?;
         }
     }
+    if !args.json {
+        installed.sync_hints().iter().for_each(|hint| output::note(hint));
+    }
     // The program exits now, so no time is spent on freeing the memory of thousands of skills.
     std::mem::forget(installed);
     Ok(ExitCode::SUCCESS)
@@ -106,7 +110,15 @@ fn table(rows: &[Row<'_>]) -> String {
             ]
         })
         .collect();
-    output::table(["NAME", "VERSION", "TRUST", "SOURCE", "SCOPE", "AGENTS"], &rows)
+    let columns = [
+        Column::cut_to("NAME", 12),
+        Column::cut_to("VERSION", 7),
+        Column::fixed("TRUST"),
+        Column::cut_to("SOURCE", 14).ranked(2),
+        Column::fixed("SCOPE").ranked(1),
+        Column::cut_to("AGENTS", 12),
+    ];
+    output::fit_table(columns, rows)
 }
 
 /// Untrusted text, cut to a width on a terminal.
@@ -146,7 +158,16 @@ fn long_table(examined: &[ExaminedSkill<'_>], installed: &Installed) -> String {
             ]
         })
         .collect();
-    output::table(["NAME", "VERSION", "STATE", "ORIGIN", "SOURCE", "AGENTS", "FOLDER"], &rows)
+    let columns = [
+        Column::cut_to("NAME", 12),
+        Column::cut_to("VERSION", 7),
+        Column::fixed("STATE"),
+        Column::fixed("ORIGIN").ranked(1),
+        Column::cut_to("SOURCE", 14).ranked(3),
+        Column::cut_to("AGENTS", 12).ranked(2),
+        Column::cut_to("FOLDER", 20),
+    ];
+    output::fit_table(columns, rows)
 }
 
 fn folder_text<'a>(entry: &'a LedgerEntry, installed: &Installed) -> Cow<'a, str> {

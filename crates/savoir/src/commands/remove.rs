@@ -27,13 +27,17 @@ Examples:
   savoir remove pdf
   savoir remove pdf --agent codex        only for this agent
   savoir remove pdf notes --user
+  savoir remove --all                    every skill of the project
 
 A skill that you edited is removed only with --force. Dependencies of other skills stay installed.
 `savoir undo` restores removed skills.")]
 pub(crate) struct Args {
     /// Names of the skills
-    #[arg(required = true, value_name = "NAME", add = ArgValueCandidates::new(completion::installed_skills))]
+    #[arg(required_unless_present = "all", value_name = "NAME", add = ArgValueCandidates::new(completion::installed_skills))]
     names: Vec<String>,
+    /// Remove all skills of the project; with --user, those of the user
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
     /// Remove them only for these agents
     #[arg(long, short, value_name = "AGENT", value_delimiter = ',', value_parser = agent, add = ArgValueCandidates::new(completion::agents))]
     agent: Vec<&'static Agent>,
@@ -56,34 +60,36 @@ fn remove(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open()?;
     context.check_installed(&args.names, "remove")?;
     let before = context.skill_set.state()?.lock;
+    let names: Vec<String> =
+        if args.all { before.skills.keys().cloned().collect() } else { args.names.clone() };
     let edits = args.output.edits();
     let plan = || {
         Ok(if args.agent.is_empty() {
-            context.skill_set.remove(&args.names, edits)?
+            context.skill_set.remove(&names, edits)?
         } else {
-            context.skill_set.remove_from_agents(&args.names, &args.agent, edits)?
+            context.skill_set.remove_from_agents(&names, &args.agent, edits)?
         })
     };
     let agree = |plan: &mut InstallPlan| {
-        refuse_edited(args, &context, plan)?;
+        refuse_edited(&names, &context, plan)?;
         Ok(!args.output.dry_run)
     };
     let (plan, done) = context.carry_out(plan, agree)?;
     Report { json: args.output.json, done }.print(&context, &[&plan], Map::new())?;
     if done && !args.output.json {
-        note_remaining_agents(args, &before)?;
+        note_remaining_agents(args, &names, &before)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reports agents that still see a skill, because several agents read the same folder, and agents
 /// for which it was not installed.
-fn note_remaining_agents(args: &Args, before: &Lock) -> Result<(), CommandError> {
+fn note_remaining_agents(args: &Args, names: &[String], before: &Lock) -> Result<(), CommandError> {
     if args.agent.is_empty() {
         return Ok(());
     }
     let installed = Installed::open(args.scope.project())?;
-    for name in &args.names {
+    for name in names {
         for agent in &args.agent {
             let sees = |entry: &&LedgerEntry| entry.agents().iter().any(|one| one.id == agent.id);
             let was_installed = before
@@ -112,13 +118,13 @@ fn note_remaining_agents(args: &Args, before: &Lock) -> Result<(), CommandError>
 /// Refuses to remove a skill whose folder was edited: the folder would stay, and savoir.lock would
 /// no longer know it.
 fn refuse_edited(
-    args: &Args,
+    names: &[String],
     context: &InstallContext,
     plan: &InstallPlan,
 ) -> Result<(), CommandError> {
     let removed = |name: &str| {
         let is_removed = |change: &PlannedChange| matches!(change, PlannedChange::Removed { name: gone, .. } if gone == name);
-        args.names.iter().any(|given| given == name) || plan.changes().iter().any(is_removed)
+        names.iter().any(|given| given == name) || plan.changes().iter().any(is_removed)
     };
     let edited = plan
         .edited_folders()

@@ -119,7 +119,7 @@ impl<'a> Status<'a> {
 
     fn summary(&self) -> Summary {
         let mut summary = Summary {
-            missing: self.missing.len(),
+            missing: self.missing_skills().len(),
             clashes: self.clashes.len(),
             ..Summary::default()
         };
@@ -173,7 +173,7 @@ impl<'a> Status<'a> {
         section(&mut page, "modified since installation", self.modified());
         section(&mut page, "updates at the last `savoir outdated`", self.newer());
         section(&mut page, "yanked, deprecated or taken down", self.advised());
-        section(&mut page, "missing", self.missing.iter().map(|missing| self.line(missing)));
+        section(&mut page, "missing", self.missing_lines());
         section(&mut page, "broken", self.broken());
         section(&mut page, "converted for agents that cannot read the original", self.converted());
         let seen = self.clashes.iter().filter(|clash| {
@@ -236,15 +236,30 @@ impl<'a> Status<'a> {
         })
     }
 
-    fn line(&self, missing: &Missing<'_>) -> String {
-        let ledger = self.installed.shown(missing.ledger);
-        let name = output::cell(missing.name).into_owned();
-        match (missing.path, missing.agent) {
-            (Some(path), Some(agent)) => {
-                format!("{name}  {} for {agent}, listed in {ledger}", self.installed.shown(path))
+    /// A line for each missing skill, and how to install them.
+    fn missing_lines(&self) -> impl Iterator<Item = String> {
+        let lines = self.missing_skills().into_iter().map(|((ledger, name), folders)| {
+            let (name, ledger) = (output::cell(name), self.installed.shown(ledger));
+            let folders: Vec<String> = folders
+                .into_iter()
+                .map(|folder| self.installed.shown(folder).into_owned())
+                .collect();
+            if folders.is_empty() {
+                format!("{name}  listed in {ledger}")
+            } else {
+                format!("{name}  {}, listed in {ledger}", folders.join(", "))
             }
-            _ => format!("{name}  listed in {ledger}"),
+        });
+        lines.chain(self.installed.sync_hints())
+    }
+
+    /// The missing folders of each skill in each lockfile: agents may share a folder.
+    fn missing_skills(&self) -> BTreeMap<(&'a Path, &'a str), BTreeSet<&'a Path>> {
+        let mut skills: BTreeMap<_, BTreeSet<&Path>> = BTreeMap::new();
+        for missing in &self.missing {
+            skills.entry((missing.ledger, missing.name)).or_default().extend(missing.path);
         }
+        skills
     }
 
     /// Whether one skill was installed for several agents, of which one reads the folders of both

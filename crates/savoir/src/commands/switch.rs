@@ -23,7 +23,7 @@ use crate::{
     completion,
     error::CommandError,
     install_context::agent,
-    installed::Installed,
+    installed::{Installed, Locked},
     lookup::unknown,
     output,
 };
@@ -130,7 +130,7 @@ fn run(args: &Args, wanted: DesiredState) -> Result<ExitCode, CommandError> {
     if let ([], [(name, agent), ..], false) =
         (edits.as_slice(), unserved.as_slice(), args.agent.is_empty())
     {
-        return Err(no_setting(name, agent));
+        return Err(job.no_setting(name, agent));
     }
     let home = Home::from_environment()?;
     let mut disable_list = SavoirDisableList::read(&home)?;
@@ -283,17 +283,41 @@ impl SwitchJob<'_> {
     }
 }
 
+impl SwitchJob<'_> {
+    fn no_setting(&self, name: &str, agent: &Agent) -> CommandError {
+        CommandError::input(format!("{} has no setting that disables a skill", agent.title))
+            .named("no-setting")
+            .hint(self.removal_hint(name, agent))
+            .hint(format!("agents with such a setting: {}", DisableSetting::AGENTS.join(", ")))
+    }
+
+    /// How to hide a skill from an agent without a setting for that.
+    fn removal_hint(&self, name: &str, agent: &Agent) -> String {
+        let locked: Vec<&Locked> =
+            self.installed.locked.iter().filter(|locked| locked.name == name).collect();
+        if locked.iter().flat_map(|locked| &locked.skill.agents).any(|id| id == agent.id) {
+            let (title, id) = (agent.title, agent.id);
+            return format!("to remove it from {title}: savoir remove {name} --agent {id}");
+        }
+        let sees = |entry: &&LedgerEntry| entry.agents().iter().any(|seen| seen.id == agent.id);
+        let Some(entry) = self.installed.ledger.named(name).iter().find(sees) else {
+            return format!("{} does not see `{name}`", agent.title);
+        };
+        let folder = self.installed.shown(entry.path());
+        if locked.is_empty() {
+            return format!("it reads {folder}; to hide the skill from it, move that folder away");
+        }
+        format!(
+            "it reads {folder}, too, which belongs to another agent; to remove the skill from both: \
+             savoir remove {name}"
+        )
+    }
+}
+
 /// The folders in which an agent sees a skill.
 fn folders(entries: &[&LedgerEntry], agent: &Agent) -> Vec<PathBuf> {
     let seen = entries.iter().filter(|entry| entry.agents().iter().any(|a| a.id == agent.id));
     seen.map(|entry| entry.path().to_owned()).collect()
-}
-
-fn no_setting(name: &str, agent: &Agent) -> CommandError {
-    CommandError::input(format!("{} has no setting that disables a skill", agent.title))
-        .with_code("no-setting")
-        .hint(format!("remove it from that agent: savoir remove {name} --agent {}", agent.id))
-        .hint(format!("agents with such a setting: {}", DisableSetting::AGENTS.join(", ")))
 }
 
 fn report(
@@ -339,11 +363,10 @@ fn report(
         page.push_str("nothing to do\n");
     }
     output::text(&output::sanitize(&page))?;
-    for (name, agent) in unserved {
-        output::note(&format!(
-            "{} has no setting for this; savoir remove {name} --agent {} removes the skill from it",
-            agent.title, agent.id
-        ));
+    let hidden = unserved.iter().filter(|_| job.wanted == DesiredState::Disabled);
+    for (name, agent) in hidden {
+        let hint = job.removal_hint(name, agent);
+        output::note(&format!("{} has no setting for this; {hint}", agent.title));
     }
     Ok(())
 }

@@ -294,7 +294,7 @@ fn fetch(
     Ok(tree)
 }
 
-/// With --frozen, a missing lock is an error: in CI, it may be the wrong folder.
+/// In CI, a missing lock is an error: it may be the wrong folder.
 fn require_lock(context: &InstallContext) -> Result<(), CommandError> {
     let root = context.skill_set.root();
     if root.join(lock::FILE).exists() {
@@ -331,6 +331,9 @@ fn refuse_edits(context: &InstallContext, plan: &InstallPlan) -> Result<(), Comm
 fn check(args: &Args) -> Result<ExitCode, CommandError> {
     let context = args.scope.open_read_only()?;
     let stale = context.skill_set.state()?.lock_mismatches();
+    if stale.is_empty() {
+        require_lock(&context)?;
+    }
     let plan = plan(&context, &args.sync_request(), args.output.edits())?;
     context.done();
     let left = plan.changes().iter().any(|change| matches!(change, PlannedChange::EditsLeft(_)));

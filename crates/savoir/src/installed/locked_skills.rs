@@ -10,6 +10,8 @@ use savoir_package::{
     lock::{self, Lock, LockedSkill},
 };
 
+use crate::config;
+
 /// A skill in a lockfile.
 pub(crate) struct Locked {
     pub(crate) name: String,
@@ -23,6 +25,12 @@ impl Locked {
     /// A key that is unique among all entries of all lockfiles.
     pub(crate) fn key(&self) -> String {
         format!("{}\0{}", self.file.display(), self.name)
+    }
+
+    /// The command that installs what the lockfile lists.
+    pub(crate) fn sync_command(&self) -> &'static str {
+        let is_of_user = self.file.parent() == config::user_folder().as_deref();
+        if is_of_user { "savoir sync --user" } else { "savoir sync" }
     }
 }
 

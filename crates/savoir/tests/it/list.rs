@@ -253,7 +253,7 @@ fn locked_skills_are_compared_with_the_lock() {
     test_env.lock("home/.config/savoir", "mail", &integrity, "\"claude-code\"");
     let run = test_env.run(&["status"]);
     assert!(
-        run.stdout.contains("missing\n  maps  .roo/skills/maps for roo, listed in savoir.lock\n"),
+        run.stdout.contains("missing\n  maps  .roo/skills/maps, listed in savoir.lock\n"),
         "{run}"
     );
     assert!(run.stdout.ends_with("2 skills: 2 unmodified; 1 missing\n"), "{run}");
@@ -266,7 +266,7 @@ fn locked_skills_are_compared_with_the_lock() {
     assert_eq!(long["skills"][0]["source"], "registry+https://skills.example.com");
     let info = test_env.run(&["info", "mail"]).stdout;
     assert!(info.contains("locked by      ~/.config/savoir/savoir.lock\n"), "{info}");
-    assert!(info.contains("trusted as     community\nsigned by      Acme\n"), "{info}");
+    assert!(info.contains("tier           community\nsigned by      Acme\n"), "{info}");
     test_env.lock("project", "maps", &integrity, "\"claude-code\", \"nobody\"");
     let run = test_env.run(&["list"]);
     assert!(run.stderr.contains("savoir.lock: unknown agent `nobody`"), "{run}");

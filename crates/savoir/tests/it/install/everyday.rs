@@ -249,3 +249,79 @@ fn install_without_project_files_says_so() {
     assert!(bare.stderr.contains("there is neither savoir.toml nor savoir.lock in"), "{bare}");
     assert!(!TestEnv::with_pdf().run_ok(&["install"]).stderr.contains("there is neither"));
 }
+
+#[test]
+fn check_without_a_lock_is_an_error() {
+    let test_env = TestEnv::new();
+    let checked = test_env.run(&["sync", "--check"]);
+    assert_eq!(checked.code, 1, "{checked}");
+    assert!(checked.stderr.contains("there is no savoir.lock in"), "{checked}");
+}
+
+#[test]
+fn clone_leads_to_sync() {
+    let test_env = TestEnv::new();
+    test_env.skill("elsewhere/pdf", "1.0.0", "Read it.");
+    let agents = "claude-code,codex,cursor";
+    test_env.run_ok(&["install", "../elsewhere/pdf", "--yes", "--agent", agents]);
+    for folder in [".claude", ".agents", ".cursor"] {
+        let _ = fs::remove_dir_all(test_env.sandbox.path(&format!("project/{folder}")));
+    }
+    let hint = "1 skill of savoir.lock is not installed; to install: savoir sync";
+    let listed = test_env.run_ok(&["list"]);
+    assert!(listed.stderr.contains(hint), "{listed}");
+    let status = test_env.run_ok(&["status"]);
+    assert!(status.stdout.contains(hint), "{status}");
+    assert!(status.stdout.ends_with("0 skills; 1 missing\n"), "{status}");
+    assert_eq!(test_env.run_ok(&["status", "--json"]).json()["summary"]["missing"], 1);
+    let info = test_env.run(&["info", "pdf"]);
+    assert!(info.stderr.contains("`pdf` is listed in savoir.lock and not installed"), "{info}");
+    assert!(info.stderr.contains("savoir sync"), "{info}");
+    test_env.run_ok(&["sync"]);
+    assert!(!test_env.run_ok(&["list"]).stderr.contains("savoir sync"));
+}
+
+#[test]
+fn update_that_adds_a_script_needs_consent() {
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("elsewhere/pdf", "1.1.0", "Run scripts/read.py.");
+    test_env.sandbox.write("elsewhere/pdf/scripts/read.py", "print(1)\n");
+    let refused = test_env.run(&["update"]);
+    assert_eq!(refused.code, 3, "{refused}");
+    assert!(refused.stderr.contains("because it adds scripts"), "{refused}");
+    assert!(refused.stderr.contains("adds       scripts/read.py"), "{refused}");
+    test_env.run_ok(&["update", "--yes"]);
+    // A change of a script that the user agreed to is an ordinary update.
+    test_env.sandbox.write("elsewhere/pdf/scripts/read.py", "print(2)\n");
+    test_env.run_ok(&["update"]);
+}
+
+#[test]
+fn disable_names_a_remedy_that_works() {
+    let test_env = TestEnv::with_pdf();
+    fs::create_dir_all(test_env.sandbox.path("project/.cursor")).expect("a folder");
+    let disabled = test_env.run_ok(&["disable", "pdf"]);
+    assert!(disabled.stderr.contains("it reads .claude/skills/pdf, too"), "{disabled}");
+    assert!(!disabled.stderr.contains("--agent cursor"), "{disabled}");
+    let enabled = test_env.run_ok(&["enable", "pdf"]);
+    assert!(!enabled.stderr.contains("Cursor"), "{enabled}");
+}
+
+#[test]
+fn all_skills_are_removed_at_once() {
+    let test_env = TestEnv::with_pdf();
+    test_env.skill("elsewhere/mail", "1.0.0", "Send it.");
+    test_env.run_ok(&["install", "../elsewhere/mail", "--yes"]);
+    test_env.run_ok(&["remove", "--all"]);
+    assert!(test_env.run_ok(&["list"]).stdout.contains("no skills"));
+    assert_eq!(test_env.run(&["remove"]).code, 2);
+}
+
+#[test]
+fn misspelled_folder_of_a_repository_gets_a_suggestion() {
+    let (test_env, url) = TestEnv::with_repository();
+    let wrong = test_env.run(&["install", &format!("{url}/mial"), "--yes"]);
+    assert!(wrong.stderr.contains("did you mean `skills/mail`?"), "{wrong}");
+    let other = test_env.run(&["install", &format!("{url}/zzz"), "--yes"]);
+    assert!(!other.stderr.contains("it has"), "{other}");
+}
