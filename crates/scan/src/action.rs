@@ -204,6 +204,19 @@ impl Actions {
         }
     }
 
+    /// Adds the actions of another reading of the same text.
+    pub(super) fn add_all(&mut self, other: Self) {
+        for seen in other.located {
+            self.push(seen.action, seen.span);
+        }
+        for inner in other.embedded {
+            self.push_embedded(inner.text, inner.hidden_in, inner.language, inner.span);
+        }
+        for cut in other.cuts {
+            self.cut(cut.what, cut.span);
+        }
+    }
+
     pub(super) fn push_embedded(
         &mut self,
         text: String,

@@ -38,7 +38,7 @@ const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Maximum number of times that a file is read.
-const MAX_ROUNDS: usize = 6;
+const MAX_ROUNDS: usize = 24;
 
 /// Maximum depth of followed calls, and of the expression from which a call is followed.
 const MAX_CALL_DEPTH: usize = 8;
@@ -88,11 +88,17 @@ fn read_program(stem: &str, program: &Program<'_>, state: &mut CrossFileState) -
         ..JavaScriptReader::default()
     };
     let mut total = 0;
+    let mut followed_actions = Actions::default();
     for round in 0..MAX_ROUNDS {
-        // More rounds only while calls that nest too deep pass something new to a function.
-        let is_exhausted = total > MAX_STEPS || reader.followed >= MAX_FOLLOWED_STEPS;
-        if round > 1 && (reader.not_followed.is_none() || is_exhausted) {
+        // More rounds only while calls that are not followed pass something new to a function.
+        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
             break;
+        }
+        // Large programs call more than can be followed one by one. From now on, each function is read
+        // once per round, with what all of its calls pass to it.
+        if reader.followed >= MAX_FOLLOWED_STEPS && !reader.merges_calls {
+            reader.merges_calls = true;
+            followed_actions = std::mem::take(&mut reader.actions);
         }
         reader.actions = Actions::default();
         reader.not_followed = None;
@@ -101,6 +107,7 @@ fn read_program(stem: &str, program: &Program<'_>, state: &mut CrossFileState) -
         reader.store_collection_taint();
         total += reader.steps + reader.followed;
     }
+    reader.actions.add_all(followed_actions);
     if let Some(at) = reader.not_followed {
         reader.actions.cut("calls that nest deeper than is followed", at);
     }
@@ -183,6 +190,8 @@ struct JavaScriptReader<'t> {
     followed: usize,
     /// The expression that is being evaluated.
     at: Span,
+    /// Whether calls are no longer followed one by one.
+    merges_calls: bool,
     /// A call that was not followed although it passes something new to a function.
     not_followed: Option<Span>,
 }
@@ -502,7 +511,8 @@ impl<'t> JavaScriptReader<'t> {
     fn call_skill_function(&mut self, name: &str, arguments: &[Value]) -> Option<Value> {
         let too_deep = self.frames.len() >= MAX_CALL_DEPTH
             || self.depth >= MAX_EXPRESSION_DEPTH
-            || self.followed >= MAX_FOLLOWED_STEPS;
+            || self.followed >= MAX_FOLLOWED_STEPS
+            || self.merges_calls;
         if too_deep
             && self.functions.contains_key(name)
             && self.state.is_new_call(name, arguments, &[])
@@ -1064,6 +1074,15 @@ impl<'t> JavaScriptReader<'t> {
         };
         let arguments = self.arguments(&call.arguments);
         self.record_tokens(&arguments, span_of(call.span));
+        if callee.name.as_deref() == Some("Function")
+            && member.is_some_and(|found| self.is_constructor_of_literal(found))
+            && call.arguments.last().is_some_and(|code| {
+                !matches!(code, Argument::StringLiteral(_) | Argument::TemplateLiteral(_))
+            })
+        {
+            let what = "code is compiled with the constructor of a value";
+            self.actions.push(Action::Obfuscates(what), span_of(call.span));
+        }
         match callee.name.as_deref() {
             Some(dispatch::ANY_FUNCTION) => {
                 return self.call_each_choice(&callee, &arguments, span_of(call.span));
@@ -1084,6 +1103,25 @@ impl<'t> JavaScriptReader<'t> {
             span: span_of(call.span),
         };
         self.called(&call)
+    }
+
+    /// Whether a member is `[]["constructor"]["constructor"]` or `"".at.constructor`, which is `Function`.
+    fn is_constructor_of_literal(&self, member: &MemberExpression<'t>) -> bool {
+        let mut object = member.object();
+        for _ in 0..MAX_CALL_DEPTH {
+            match object.as_member_expression() {
+                Some(inner) => object = inner.object(),
+                None => break,
+            }
+        }
+        matches!(
+            object,
+            Expression::ArrayExpression(_)
+                | Expression::ObjectExpression(_)
+                | Expression::StringLiteral(_)
+                | Expression::NumericLiteral(_)
+                | Expression::RegExpLiteral(_)
+        )
     }
 
     /// The source of an expression.

@@ -56,11 +56,17 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
         ..PythonReader::default()
     };
     let mut total = 0;
+    let mut followed_actions = Actions::default();
     for round in 0..MAX_ROUNDS {
-        // More rounds only while calls that nest too deep pass something new to a function.
-        let is_exhausted = total > MAX_STEPS || reader.followed >= MAX_FOLLOWED_STEPS;
-        if round > 1 && (reader.not_followed.is_none() || is_exhausted) {
+        // More rounds only while calls that are not followed pass something new to a function.
+        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
             break;
+        }
+        // Large programs call more than can be followed one by one. From now on, each function is read
+        // once per round, with what all of its calls pass to it.
+        if reader.followed >= MAX_FOLLOWED_STEPS && !reader.merges_calls {
+            reader.merges_calls = true;
+            followed_actions = std::mem::take(&mut reader.actions);
         }
         reader.actions = Actions::default();
         reader.not_followed = None;
@@ -69,6 +75,7 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
         reader.store_collection_taint();
         total += reader.steps + reader.followed;
     }
+    reader.actions.add_all(followed_actions);
     if let Some(at) = reader.not_followed {
         reader.actions.cut("calls that nest deeper than is followed", at);
     }
@@ -102,7 +109,7 @@ const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Maximum number of times that a file is read.
-const MAX_ROUNDS: usize = 6;
+const MAX_ROUNDS: usize = 24;
 
 /// Maximum depth of followed calls, and of the expression from which a call is followed.
 const MAX_CALL_DEPTH: usize = 6;
@@ -166,6 +173,8 @@ pub(super) struct PythonReader<'t> {
     followed: usize,
     /// The expression that is being evaluated.
     at: Span,
+    /// Whether calls are no longer followed one by one.
+    merges_calls: bool,
     /// A call that was not followed although it passes something new to a function.
     not_followed: Option<Span>,
     /// Command-line options whose default is an address.
@@ -453,7 +462,8 @@ impl<'t> PythonReader<'t> {
     ) -> Option<Value> {
         let too_deep = self.frames.len() >= MAX_CALL_DEPTH
             || self.depth >= MAX_EXPRESSION_DEPTH
-            || self.followed >= MAX_FOLLOWED_STEPS;
+            || self.followed >= MAX_FOLLOWED_STEPS
+            || self.merges_calls;
         let recursive = self.frames.iter().any(|frame| frame.name == name);
         if too_deep
             && self.functions.contains_key(name)
