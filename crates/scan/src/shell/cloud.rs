@@ -30,7 +30,11 @@ pub(super) fn removed_cloud_protection(name: &str, texts: &[&str]) -> Option<&'s
             })
         };
     let deletes = has("delete") || has("disable") || has("destroy") || has("purge");
+    // A command without the name of what is deleted is only mentioned.
+    let verb = texts.iter().position(|text| matches!(*text, "delete" | "disable" | "purge"));
+    let is_mentioned = verb.is_some_and(|at| at + 1 == texts.len());
     match name {
+        "gcloud" | "az" if is_mentioned => None,
         "aws" if has("stop-logging") || has("delete-trail") || has("delete-flow-logs") => {
             Some(CLOUD_AUDIT_LOG)
         }
