@@ -78,10 +78,15 @@ pub(super) fn decode_escapes(text: &str) -> String {
             Some(b'x') => (1, 2, 16),
             Some(b'u') => (1, 4, 16),
             Some(b'0'..=b'7') => (0, 3, 8),
-            _ => (0, 0, 0),
+            _ => (0, 0, 0_u8),
         };
+        // `\66` has fewer octal digits than `\142`.
+        let is_octal = |byte: &&u8| matches!(byte, b'0'..=b'7');
+        let octal = rest.bytes().take(digits).collect::<Vec<_>>();
+        let octal = octal.iter().take_while(is_octal).count();
+        let digits = if radix == 8 { octal } else { digits };
         let number = rest.get(kind..kind + digits).filter(|number| !number.is_empty());
-        let code = number.and_then(|number| u32::from_str_radix(number, radix).ok());
+        let code = number.and_then(|number| u32::from_str_radix(number, radix.into()).ok());
         if let Some(c) = code.and_then(char::from_u32) {
             result.push(c);
             rest = &rest[kind + digits..];

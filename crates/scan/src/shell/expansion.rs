@@ -175,6 +175,9 @@ impl Parser<'_> {
                 // make writes variables as `$(HOME)`.
                 if is_fixed(&inside) {
                     self.append_variable(&inside, word);
+                } else if let Some(text) = printed_escapes(&inside) {
+                    word.seams.push(word.text.len() + 1);
+                    word.text.push_str(&text);
                 } else {
                     word.substitutions.push(inside);
                 }
@@ -218,6 +221,11 @@ impl Parser<'_> {
 
     /// Appends the value of a variable to a word, or its name if the value is unknown.
     fn append_variable(&mut self, name: &str, word: &mut Word) {
+        // The shell sets it to itself.
+        if name == "SHELL" && self.value(name).is_none() {
+            word.text.push_str("sh");
+            return;
+        }
         let length = self.value(name).map_or(0, |known| known.text.len());
         let fits = self.fits_limit(length, word);
         if let Some(known) = self.value(name).filter(|_| fits) {
@@ -361,6 +369,19 @@ impl Parser<'_> {
         }
         None
     }
+}
+
+/// Returns the text of `$(printf '\142\141')`, whose characters are written as numbers.
+fn printed_escapes(command: &str) -> Option<String> {
+    let command = command.trim();
+    let starts = ["printf ", "echo -ne ", "echo -en ", "echo -e "];
+    let text = starts.iter().find_map(|start| command.strip_prefix(start))?.trim();
+    let text = text.strip_prefix("-- ").or_else(|| text.strip_prefix("%b ")).unwrap_or(text);
+    let mark = text.chars().next().filter(|mark| matches!(mark, '\'' | '"'))?;
+    let inside = text.strip_prefix(mark)?.strip_suffix(mark)?;
+    let is_plain = inside.len() < MAX_BRACES_BYTES && !inside.contains(['\'', '"', '$', '`', '%']);
+    let decoded = is_plain.then(|| decode::decode_escapes(inside))?;
+    (decoded != inside).then_some(decoded)
 }
 
 /// Applies an operator of `${…}` to a value: replacement, removal or change of case.
