@@ -53,8 +53,8 @@ fn is_candidate(fragment: &TextFragment<'_>) -> bool {
         && matches!(fragment.role, Role::Data | Role::Document);
     let mut parts = fragment.path.rsplit('/');
     let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-    let named = name.strip_suffix(".json").or_else(|| name.strip_suffix(".jsonl"));
-    let is_list = named.is_some_and(|name| matches!(name, "evals" | "eval" | "evaluations"));
+    let stem = name.split_once('.').filter(|(_, ending)| *ending != "md").map(|(stem, _)| stem);
+    let is_list = stem.is_some_and(|stem| matches!(stem, "evals" | "eval" | "evaluations"));
     fragment.depth == 0
         && fragment.hidden_in.is_none()
         && is_text
@@ -64,7 +64,18 @@ fn is_candidate(fragment: &TextFragment<'_>) -> bool {
 /// How other texts can name a file: by its name, or by its folder.
 fn names_of(path: &str) -> Vec<String> {
     let path = path.to_lowercase();
-    let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
+    let mut name = path.rsplit('/').next().unwrap_or(&path).to_owned();
+    // Many folders have one.
+    if name == "readme.md" {
+        name = path
+            .rsplitn(3, '/')
+            .take(2)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .collect::<Vec<_>>()
+            .join("/");
+    }
     let folders = path.match_indices('/').map(|(at, _)| path[..=at].to_owned());
     let folders = folders.filter(|folder| {
         let last = folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
