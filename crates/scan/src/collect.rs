@@ -437,6 +437,10 @@ impl<'a> FragmentCollector<'_, 'a> {
                 } else {
                     shell::read(&fragment.text)
                 };
+                if powershell::has_extension(&fragment.path) {
+                    // In PowerShell, `if` and `while` have no word that ends them.
+                    actions.cuts.retain(|cut| cut.what != shell::UNCLOSED_GROUPS);
+                }
                 if powershell::is_powershell(&fragment.path, &fragment.text) {
                     powershell::read(&fragment.text, &mut actions);
                 }

@@ -115,6 +115,10 @@ const INSTALLER_HOSTS: &[&str] = &[
     "dl.dagger.io",
     "get.tur.so",
     "sh.install.meteor.com",
+    "developer.download.nvidia.com",
+    "repo.download.nvidia.com",
+    "github.com/conda-forge/miniforge",
+    "dl.min.io",
 ];
 
 /// How much code from a host can be trusted.
@@ -123,11 +127,11 @@ pub(super) enum HostReputation {
     /// This machine.
     Local,
     /// Many people run the installer of this host.
-    KnownVariable,
+    KnownInstaller,
     /// The host has its own domain name.
-    Named,
+    OwnDomain,
     /// The host has no name, or one that anyone can get.
-    Shady,
+    Suspicious,
     /// Nothing is known about it.
     Unknown,
 }
@@ -231,18 +235,18 @@ pub(super) fn reputation(url: &str) -> HostReputation {
         return HostReputation::Unknown;
     }
     if is_data_drop(url) || host.parse::<IpAddr>().is_ok_and(|address| !is_private(address)) {
-        return HostReputation::Shady;
+        return HostReputation::Suspicious;
     }
     if !plain && INSTALLER_HOSTS.iter().any(|known| is_at(&rest, host, known)) {
-        return HostReputation::KnownVariable;
+        return HostReputation::KnownInstaller;
     }
     let ending = host.rsplit('.').next().unwrap_or(host);
     let cheap = DISPOSABLE_HOSTS.iter().any(|cheap| is_at(&rest, host, cheap))
         || DISPOSABLE_DOMAIN_SUFFIXES.contains(&ending);
     if cheap || plain || host.starts_with("xn--") || host.contains(".xn--") {
-        return HostReputation::Shady;
+        return HostReputation::Suspicious;
     }
-    HostReputation::Named
+    HostReputation::OwnDomain
 }
 
 /// Whether a host is a placeholder such as `api.your-domain.com` or `git.mycompany.com`.
@@ -298,15 +302,15 @@ mod tests {
     #[test]
     fn reputations_of_hosts() {
         for (url, expected) in [
-            ("https://astral.sh/uv/install.sh", HostReputation::KnownVariable),
-            ("http://astral.sh/uv/install.sh", HostReputation::Shady),
-            ("https://evilastral.sh/x", HostReputation::Named),
-            ("https://91.92.242.30/x", HostReputation::Shady),
-            ("http://3232235777/x", HostReputation::Shady),
+            ("https://astral.sh/uv/install.sh", HostReputation::KnownInstaller),
+            ("http://astral.sh/uv/install.sh", HostReputation::Suspicious),
+            ("https://evilastral.sh/x", HostReputation::OwnDomain),
+            ("https://91.92.242.30/x", HostReputation::Suspicious),
+            ("http://3232235777/x", HostReputation::Suspicious),
             ("http://localhost:3000", HostReputation::Local),
-            ("https://glot.io/snippets/x", HostReputation::Shady),
-            ("https://reddit.com/x", HostReputation::Named),
-            ("https://user@bit.ly/x", HostReputation::Shady),
+            ("https://glot.io/snippets/x", HostReputation::Suspicious),
+            ("https://reddit.com/x", HostReputation::OwnDomain),
+            ("https://user@bit.ly/x", HostReputation::Suspicious),
             ("$URL", HostReputation::Unknown),
         ] {
             assert_eq!(reputation(url), expected, "{url}");

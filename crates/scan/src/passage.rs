@@ -212,8 +212,19 @@ impl<'a> Passage<'a> {
         self.span_of(from, to)
     }
 
+    /// Whether a capital letter in the middle of a sentence makes a word part of a name: `Archive` in
+    /// `Nearline and Archive charge a fee`.
+    pub(super) fn is_name_at(&self, at: usize) -> bool {
+        let Some(word) = self.words.get(at).filter(|_| at > 0) else { return false };
+        let mut letters = self.text[word.span.start..].chars();
+        let is_capitalized = letters.next().is_some_and(char::is_uppercase)
+            && letters.next().is_some_and(char::is_lowercase);
+        let gap = self.gap_after(at - 1);
+        is_capitalized && !gap.is_empty() && gap.chars().all(|c| c == ' ')
+    }
+
     /// Like [`Self::find`], but only phrases whose words `from..to` are accepted.
-    fn find_where(
+    pub(super) fn find_where(
         &self,
         phrases: &Phrases,
         accepts: impl Fn(usize, usize) -> bool,
@@ -266,7 +277,7 @@ impl<'a> Passage<'a> {
             let bare = bare_links(self.text).filter(|link| !self.is_name(link));
             let all = urls.chain(bare).chain(bare_addresses(self.text));
             let all = all.map(|url| (url, link_reputation(url)));
-            all.filter(|(_, standing)| *standing != HostReputation::Local).collect()
+            all.filter(|(_, reputation)| *reputation != HostReputation::Local).collect()
         })
     }
 
@@ -286,7 +297,9 @@ impl<'a> Passage<'a> {
         let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
         let is_target =
             matches!(word, "to" | "at" | "via" | "into" | "with" | "from" | "visit" | "open");
-        is_image || is_resource && !is_target
+        let registries = ["nvcr.io/", "ghcr.io/", "quay.io/", "gcr.io/", "docker.io/"];
+        let is_registry = registries.iter().any(|registry| link.starts_with(registry));
+        is_image || is_registry || is_resource && !is_target
     }
 
     /// Scores how likely the passage tells the agent to change files that configure agents, such as
@@ -419,6 +432,9 @@ impl<'a> Passage<'a> {
             });
         let is_adjective = self.gap_after(from).starts_with('-') && first == "asked";
         tells && is_person && is_directive && is_next
+            || first == "without" && self.is_denied_before(from)
+            || matches!(first, "get" | "gets" | "be" | "become") && !self.has_person_before(from)
+            || matches!(first, "say" | "tell" | "answer") && self.admits_failure(to)
             || is_detail
             || is_adjective
             || is_active
@@ -426,6 +442,66 @@ impl<'a> Passage<'a> {
             || is_asked
                 && (is_correct
                     || !self.words[from.saturating_sub(5)..from].iter().any(is_condition))
+    }
+
+    /// Whether an order not to do something governs `without …`: `never ship a call without surfacing it`
+    /// is an order to surface it.
+    fn is_denied_before(&self, from: usize) -> bool {
+        let mut before = self.words[from.saturating_sub(24)..from].iter();
+        let start = self.words[from].span.start;
+        before.any(|word| {
+            let between = &self.text[word.span.end..start];
+            matches!(word.text.as_str(), "never" | "not" | "don't" | "cannot" | "can't")
+                && !between.contains(['.', ',', ';', ':', '!', '?', '|', '\u{2014}'])
+                && !between.contains(" and ")
+                && !between.contains(" but ")
+        })
+    }
+
+    /// Whether the sentence before a word names a person, who gets confused or alarmed.
+    fn has_person_before(&self, from: usize) -> bool {
+        let first = from.saturating_sub(8);
+        self.words[first..from].iter().enumerate().any(|(index, word)| {
+            self.is_sentence(first + index, from)
+                && matches!(
+                    word.text.as_str(),
+                    "user"
+                        | "users"
+                        | "people"
+                        | "person"
+                        | "they"
+                        | "them"
+                        | "customer"
+                        | "customers"
+                        | "owner"
+                        | "reader"
+                        | "readers"
+                        | "humans"
+                        | "human"
+                        | "client"
+                        | "clients"
+                        | "anyone"
+                        | "who"
+                        | "nobody"
+                        | "reviewer"
+                        | "reviewers"
+                        | "colleague"
+                        | "colleagues"
+                        | "he"
+                        | "she"
+                )
+        })
+    }
+
+    /// Whether what is said is that the agent did not manage something: `say only that you couldn't find it`.
+    fn admits_failure(&self, to: usize) -> bool {
+        let mut said = self.words[to.saturating_sub(1)..].iter().take(5);
+        let is_agent = said.any(|word| matches!(word.text.as_str(), "you" | "i" | "we"));
+        is_agent
+            && said.any(|word| {
+                word.text.ends_with("n't")
+                    || matches!(word.text.as_str(), "not" | "cannot" | "unable")
+            })
     }
 
     /// Whether `silently` belongs to another verb than that of an order: `it silently fails to run`,
@@ -526,9 +602,65 @@ impl<'a> Passage<'a> {
                     matches!(word.text.as_str(), "a" | "an" | "the" | "each" | "every" | "any")
                 })
         };
-        self.find_where(&LIES, |from, to| !is_noun(from, to))
+        self.find_where(&LIES, |from, to| !is_noun(from, to) && !self.is_no_lie(from, to))
             .or_else(|| self.find_where(&FABRICATES, |from, _| !self.is_negated(from)))
             .or_else(|| self.find(&WEAKENS_TESTS).filter(|_| self.wants(&WEAKENS_TESTS)))
+    }
+
+    /// Whether the words of a lie mean something else: a name, a request of the user, a question that
+    /// nobody asked, the look of a thing, or a login in the place of money.
+    fn is_no_lie(&self, from: usize, to: usize) -> bool {
+        let (first, last) = (self.word(from, 0), self.word(to, -1));
+        let any = |wanted: &[&str]| {
+            self.words[from..to].iter().any(|word| wanted.contains(&word.text.as_str()))
+        };
+        let is_verb = !matches!(
+            first,
+            "if" | "when"
+                | "should"
+                | "while"
+                | "so"
+                | "that"
+                | "asked"
+                | "asks"
+                | "never"
+                | "not"
+                | "don't"
+                | "user"
+                | "they"
+                | "someone"
+                | "nobody"
+                | "none"
+                | "one"
+                | "for"
+                | "with"
+                | "iban"
+                | "bic"
+                | "wallet"
+                | "account"
+                | "wonders"
+                | "say"
+                | "tell"
+                | "remains"
+                | "stays"
+        );
+        let is_request = (from..to.saturating_sub(1)).any(|at| {
+            matches!(self.word(at, 0), "asks" | "asked") && matches!(self.word(at, 1), "to" | "you")
+        }) && any(&["user", "they", "customer", "person"]);
+        let is_unasked = matches!(last, "asked" | "asks")
+            && (1..3).any(|by| {
+                let word = self.word(to, -1 - by);
+                word.ends_with("n't") || matches!(word, "not" | "never" | "nobody")
+            });
+        let is_look = first == "so"
+            && matches!(last, "like" | "as")
+            && matches!(self.word(to, 0), "a" | "an" | "the");
+        let is_login = first == "account" && !self.matches(&MONEY_ACCOUNT);
+        is_verb && (self.is_name_at(from) || self.is_negated(from))
+            || is_request
+            || is_unasked
+            || is_look
+            || is_login
     }
 
     /// Whether the passage wants to spend money in the user's name.
@@ -636,17 +768,49 @@ impl<'a> Passage<'a> {
         'a: 'l,
     {
         let mut far = 0;
-        for (_, standing) in links {
-            far = far.max(match standing {
-                HostReputation::Shady => 3,
+        for (url, reputation) in links {
+            if self.is_account_page(url) {
+                continue;
+            }
+            far = far.max(match reputation {
+                HostReputation::Suspicious => 3,
                 HostReputation::Unknown | HostReputation::Local => 0,
-                HostReputation::KnownVariable | HostReputation::Named => 2,
+                HostReputation::KnownInstaller | HostReputation::OwnDomain => 2,
             });
         }
         if far == 0 && self.has_mail_address() {
             far = 2;
         }
         if far > 0 { far } else { u32::from(self.matches(&ELSEWHERE)) }
+    }
+
+    /// Whether an address is a page where readers manage what belongs to them: `revoke and reissue the
+    /// token at https://service.example/settings/tokens`.
+    fn is_account_page(&self, url: &str) -> bool {
+        const PAGES: [&str; 13] = [
+            "settings", "account", "tokens", "token", "api-keys", "api_keys", "apikeys", "keys",
+            "credentials", "security", "billing", "profile", "dashboard",
+        ];
+        let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let mut parts = path.trim_end_matches(['/', '.']).split('/').skip(1);
+        if url.contains(['?', '{', '<', '$']) || !parts.any(|part| PAGES.contains(&part)) {
+            return false;
+        }
+        let at = url.as_ptr() as usize - self.text.as_ptr() as usize;
+        let start = self.text[..at].rfind(['.', ';', '!', '\n']).map_or(0, |end| end + 1);
+        let before = self.words.iter().rev().skip_while(|word| word.span.start >= at);
+        let mut before = before.take_while(|word| word.span.start >= start);
+        let verb = before.find_map(|word| match word.text.as_str() {
+            "create" | "creates" | "generate" | "get" | "obtain" | "revoke" | "reissue"
+            | "rotate" | "renew" | "manage" | "find" | "view" | "delete" | "issue"
+            | "regenerate" => Some(true),
+            "paste" | "enter" | "type" | "send" | "post" | "upload" | "submit" | "put" | "give"
+            | "forward" | "write" | "fill" | "copy" | "provide" | "report" | "register" => {
+                Some(false)
+            }
+            _ => None,
+        });
+        verb == Some(true)
     }
 
     /// Whether the passage contains a bare IP address or a public drop service.
@@ -661,7 +825,10 @@ impl<'a> Passage<'a> {
             let before = self.text[..at].chars().next_back().is_some_and(name);
             let domain: String = self.text[at + 1..].chars().take_while(|c| name(*c)).collect();
             let domain = domain.trim_end_matches('.');
-            before && domain.contains('.') && !domain.starts_with(|c: char| c.is_ascii_digit())
+            before
+                && domain.contains('.')
+                && !domain.starts_with(|c: char| c.is_ascii_digit())
+                && !matches!(domain, "example.com" | "example.org" | "example.net")
         })
     }
 
@@ -788,7 +955,7 @@ fn link_reputation(url: &str) -> HostReputation {
     let storage = ["s3://", "gs://", "rsync://", "ftp://", "sftp://", "scp://"];
     match host::reputation(url) {
         HostReputation::Unknown if storage.iter().any(|scheme| url.starts_with(scheme)) => {
-            HostReputation::Named
+            HostReputation::OwnDomain
         }
         known => known,
     }
@@ -800,8 +967,15 @@ fn bare_addresses(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| {
         word.starts_with(|c: char| c.is_ascii_digit())
             && word.matches('.').count() >= 3
+            && !is_network(word)
             && host::has_bare_ip(word.trim_end_matches('.'))
     })
+}
+
+/// Whether a text is a range of addresses, which nothing is sent to: `199.36.153.4/30`.
+fn is_network(text: &str) -> bool {
+    let text = text.trim_end_matches(['.', ':', '*']);
+    text.rsplit_once('/').is_some_and(|(_, bits)| bits.parse::<u8>().is_ok_and(|bits| bits <= 32))
 }
 
 /// Files and settings that configure agents.
@@ -1036,6 +1210,8 @@ phrases! { ELSEWHERE:
 }
 
 phrases! { HIDES:
+    "lässt|lasse|lass|lassen|bleibt|bleiben|bleib ~6 unerwähnt|ungesagt|verborgen",
+    "schreibe|schreib|schreibst|sage|sag|zeige|zeig ~2 nichts davon",
     "don't|never|not tell|inform|notify|alert ~1 user|users|human|operator|person|anyone|anybody|them|others",
     "don't|never|not mention|reveal|disclose|show|report|list|log|print|display|describe ~3 to|in ~2 user|users|human|operator|anyone|answer|summary|reply|response|output|chat|report|plan",
     "don't|never|not mention|reveal|disclose|show|report|list|print|display|comment|discuss|explain ~1 this|that ~1 comment|note|row|section|step|file|instruction|instructions|change|part|paragraph|message|rule|line|marker",
@@ -1107,7 +1283,6 @@ phrases! { HIDES:
     "need|needs|needed|want|wants no mention|comment|report",
     "confidentiality of ~3 mandatory|required",
     "not|don't|never surface ~2 to",
-    "bleibt|bleiben ~2 unerwähnt",
     "ne pas|jamais montrer|mentionner|évoquer",
     "ne pas|jamais traduire ~1 ce|cette|ces",
     "pas besoin de",
@@ -1192,6 +1367,7 @@ phrases! { LOOSENS:
 }
 
 phrases! { LIES:
+    "audit|review|scanner|scan|inspection|auditor|reviewer|evaluation ~8 work|behave|act|answer|respond|proceed ~2 exactly|only|normally|harmlessly|innocently ~3 above|usual|documented|described|shown|written",
     "never|not|don't tell|say|admit|reveal|let that|what|how|who ~6 changed|skipped|failed|sent|copied|sponsored|paid|generated|made|not|ai|bot|wrong",
     "if|when|should ~5 asks|asked|spotted|finds|notices|noticed|wonders|questions|questioned ~8 claim|blame|insist|pretend|deny",
     "should ~3 spotted|noticed|found|discovered ~3 call|say|claim|suggest|blame",
@@ -1237,6 +1413,11 @@ phrases! { FABRICATES:
 
 phrases! { WEAKENS_TESTS:
     "weaken|loosen|relax|disable|skip|delete|stub ~3 check|checks|test|tests|assertion|assertions|lint ~9 pass|passes|succeeds|succeed|green|always",
+}
+
+// What shows that an account is one for money.
+phrases! { MONEY_ACCOUNT:
+    "iban|bic|bank|payment|payments|payout|payouts|payee|invoice|invoices|transfer|transfers|wallet|beneficiary|refund|refunds|deposit|sepa|swift|routing|donation|donations|konto|pay|paid|money|sum|amount",
 }
 
 phrases! { SPENDS:

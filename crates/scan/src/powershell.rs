@@ -35,11 +35,15 @@ const PERSISTENCE_COMMANDS: [&str; 7] = [
 const PASSWORD_PROMPTS: [&str; 4] =
     ["get-credential", "promptforcredential", "usesystempasswordchar", "-assecurestring"];
 
+/// Whether a file is PowerShell by its extension.
+pub(super) fn has_extension(path: &str) -> bool {
+    matches!(super::collect::extension(path).as_str(), "ps1" | "psm1" | "psd1")
+}
+
 /// Whether a text is PowerShell, by its extension or its content.
 pub(super) fn is_powershell(path: &str, text: &str) -> bool {
-    let ending = super::collect::extension(path);
     let lower = || text.to_ascii_lowercase();
-    matches!(ending.as_str(), "ps1" | "psm1" | "psd1")
+    has_extension(path)
         || ["$env:", "new-object ", "invoke-", "-outfile", "iex(", "iex (", "| iex", "|iex"]
             .iter()
             .any(|mark| lower().contains(mark))

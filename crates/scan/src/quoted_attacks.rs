@@ -12,12 +12,12 @@ use super::{
 };
 
 /// Parts of headings that announce examples of attacks.
-const HEADINGS: [&str; 36] = [
+const HEADINGS: [&str; 37] = [
     "red flag", "warning sign", "sign of", "signs of", "scam", "attack", "malicious", "malware",
     "exploit", "injection", "payload", "vulnerab", "dangerous", "suspicious", "phishing", "threat",
     "evasion", "obfuscat", "exfiltrat", "anti-pattern", "antipattern", "bad example", "look for",
     "indicator", "reverse shell", "backdoor", "credential", "poison", "example", "sample", "layer",
-    "escalation", "supply chain", "jailbreak", "insecure", "unsafe",
+    "escalation", "supply chain", "jailbreak", "insecure", "unsafe", "fixture",
 ];
 
 phrases! { ORDERS:
@@ -48,6 +48,29 @@ pub(super) fn is_example(fragment: &TextFragment<'_>, span: Span) -> bool {
     }
     let before = Passage::new(text.get(start..end).unwrap_or_default(), start);
     !before.orders(&ORDERS)
+}
+
+/// A text in which list items that are quotations are blank: `- "Enter your password within 24 hours."`
+/// in a skill about attacks is what a victim reads.
+pub(super) fn without_quotations(text: &str) -> Option<String> {
+    let mut blank = String::with_capacity(text.len());
+    let mut is_changed = false;
+    for line in text.split_inclusive('\n') {
+        let item = line.trim_start().strip_prefix(['-', '*']).map(str::trim_start);
+        let said = item.and_then(|item| item.strip_prefix(['"', '\u{201c}']));
+        match said.and_then(|said| said.find(['"', '\u{201d}'])) {
+            Some(_) => {
+                is_changed = true;
+                blank.extend(
+                    line.chars().map(|c| {
+                        if c == '\n' { "\n".to_owned() } else { " ".repeat(c.len_utf8()) }
+                    }),
+                );
+            }
+            None => blank.push_str(line),
+        }
+    }
+    is_changed.then_some(blank)
 }
 
 /// The end of the heading above a place, if it or one that it belongs to announces attacks.

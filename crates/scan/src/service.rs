@@ -76,6 +76,7 @@ const SERVICES: &[(&str, &[&str])] = &[
     ("SONAR", &["sonarcloud.io", "sonarqube.org"]),
     ("PLAID", &["plaid.com"]),
     ("ALPACA", &["alpaca.markets"]),
+    ("WIX", &["wix.com", "wixapis.com"]),
 ];
 
 /// Services that companies also run on their own servers.

@@ -11,13 +11,17 @@ mod expansion;
 mod fetch;
 mod functions;
 mod groups;
+pub(super) use groups::UNCLOSED_GROUPS;
 mod implicit;
 mod installs;
 mod interpret;
 mod programs;
 pub(super) mod tokens;
 
-use std::{collections::HashMap, rc::Rc};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
 use savoir_skill::Span;
 
@@ -212,6 +216,9 @@ struct ShellReader {
     fifo: bool,
     /// Groups of commands that are still open, and what the group that was closed last prints.
     groups: Vec<groups::Group>,
+    /// Variables with a random key, and whether one encrypts files.
+    random_keys: HashSet<String>,
+    loses_key: bool,
     group_text: String,
     /// Address that the input of the current command was downloaded from.
     flowing: Option<String>,
@@ -487,6 +494,11 @@ impl ShellReader {
                 &self.variables[variable].clone(),
                 span,
             );
+            let random = ["/dev/urandom", "/dev/random", "openssl rand", "pwgen"];
+            let is_random = |text: &String| random.iter().any(|source| text.contains(source));
+            if word.substitutions.iter().any(is_random) {
+                self.random_keys.insert(variable.clone());
+            }
             if variable == "HISTFILE" && word.text == "/dev/null" {
                 self.actions.push(Action::DisablesProtection(COMMAND_HISTORY), span);
             }
@@ -569,8 +581,7 @@ impl ShellReader {
             }
             // `/dev/tcp/...` is only an explanation of the syntax.
             if (word.text.contains("/dev/tcp/") || word.text.contains("/dev/udp/"))
-                && !word.text.contains("/...")
-                && !word.text.contains("/…")
+                && !names_placeholder(&word.text)
             {
                 self.read_dev_tcp(command, flow, &taint, span);
             }
@@ -603,11 +614,22 @@ impl ShellReader {
                 // A key file that is used to log in is not sent.
                 let key = index > 0
                     && matches!(texts[index - 1], "-i" | "-e" | "--key" | "--cert" | "--cacert");
+                // What is left out is not read.
+                let left_out = index > 0
+                    && matches!(texts[index - 1], "--exclude" | "--exclude-from")
+                    || word.text.starts_with("--exclude");
+                // The last path of `cp` is written.
+                let target = matches!(name.as_str(), "cp" | "mv")
+                    && index > 0
+                    && index + 1 == arguments.len()
+                    && !texts
+                        .iter()
+                        .any(|text| text.starts_with("-t") || text.starts_with("--target"));
                 let path = fetch::file_in_argument(&word.text);
                 // `cp config config.bak` keeps the copy in the same folder.
                 let backup = matches!(name.as_str(), "cp" | "mv")
                     && texts.last().is_some_and(|last| *last != path && last.starts_with(path));
-                if backup {
+                if backup || left_out || target {
                     continue;
                 }
                 let elsewhere = sends && is_remote(path);
@@ -752,7 +774,7 @@ impl ShellReader {
             }
             "kubectl" | "oc" if has("apply") || has("create") => {
                 let shady = |url: &&&str| {
-                    super::host::reputation(url) == super::host::HostReputation::Shady
+                    super::host::reputation(url) == super::host::HostReputation::Suspicious
                 };
                 if let Some(url) = texts.iter().filter(|text| text.contains("://")).find(shady) {
                     self.actions
@@ -773,6 +795,13 @@ impl ShellReader {
             }
             "openssl" | "gpg" | "age" | "7z" | "7za" | "zip" if encrypts(name, texts) => {
                 self.is_encrypting |= taint.files;
+                let mut variables = command.words.iter().flat_map(|word| &word.variables);
+                self.loses_key |= variables.any(|name| self.random_keys.contains(name));
+            }
+            // Nobody can decrypt what a key encrypts that exists only while the script runs.
+            "rm" | "shred" if self.loses_key && deletes_variable(command) => {
+                let what = "files after encrypting them with a key that is not kept".into();
+                self.actions.push(Action::DestroysData(what), span);
             }
             "rm" | "shred" if taint.files && self.is_encrypting => {
                 let what = "the user's files after encrypting them".into();
@@ -1269,6 +1298,23 @@ impl ShellReader {
             self.actions.push(Action::WritesFile { path, text: text.to_owned() }, span);
         }
     }
+}
+
+/// Whether a command deletes the file that a variable names.
+fn deletes_variable(command: &Command) -> bool {
+    command.words.iter().skip(1).any(|word| {
+        word.variables.len() == 1 && word.text.starts_with('$') && !word.text.contains(['/', '.'])
+    })
+}
+
+/// Whether a path such as `/dev/tcp/ATTACKER/PORT` explains the syntax and names no host.
+fn names_placeholder(path: &str) -> bool {
+    let host = path.split("/dev/").nth(1).and_then(|rest| rest.split('/').nth(1));
+    host.is_none_or(|host| {
+        host.is_empty()
+            || host.starts_with(['.', '\u{2026}', '<'])
+            || host.len() > 1 && host.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    })
 }
 
 /// Whether `grep` looks for a setting that is no secret: `grep API_PORT .env`.

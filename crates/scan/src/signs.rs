@@ -4,8 +4,8 @@
 //! prepared, a copy goes to a stranger, an account takes the place of another. No sign is harmful
 //! alone. The rules weigh the signs of a few paragraphs under one heading together.
 
+mod actions;
 mod concealment;
-mod deeds;
 mod languages;
 
 use savoir_skill::Span;
@@ -201,23 +201,23 @@ fn signs_of(passage: &Passage<'_>) -> Signs {
     let mut signs = Signs::default();
     let links = passage.links();
     signs.add_if(passage.address() > 1, Signs::HOST);
-    signs.add_if(links.iter().any(|(_, one)| *one == HostReputation::Shady), Signs::SHADY);
+    signs.add_if(links.iter().any(|(_, one)| *one == HostReputation::Suspicious), Signs::SHADY);
     signs.add_if(links.iter().any(|link| is_strange(passage, link)), Signs::STRANGER);
     signs.add_if(passage.warns(), Signs::WARNS);
     concealment::add_signs(passage, &mut signs);
-    deeds::add_signs(passage, &mut signs);
+    actions::add_signs(passage, &mut signs);
     languages::add_signs(passage, &mut signs);
     signs
 }
 
 /// Whether an address belongs to nobody known, and is neither documentation nor a link for readers.
-fn is_strange(passage: &Passage<'_>, (url, standing): &(&str, HostReputation)) -> bool {
+fn is_strange(passage: &Passage<'_>, (url, reputation): &(&str, HostReputation)) -> bool {
     const DOCUMENTATION: [&str; 10] = [
         "://docs.", "://developer.", "://developers.", "://help.", "/docs/", "nvcr.io", "ghcr.io",
         "quay.io", "gcr.io", "docker.io",
     ];
     let at = url.as_ptr() as usize - passage.text.as_ptr() as usize;
-    matches!(standing, HostReputation::Named | HostReputation::Shady)
+    matches!(reputation, HostReputation::OwnDomain | HostReputation::Suspicious)
         && !service::is_known_host(url)
         && !passage.text[..at].ends_with("](")
         && !url.starts_with("docs.")

@@ -7,6 +7,7 @@ mod evasions;
 mod examples;
 mod flows;
 mod flows_of_files;
+mod honest_skills;
 mod indirect;
 mod labelled;
 mod limits;

@@ -62,11 +62,37 @@ impl SkillTopic {
 
     /// Whether the skill is about attacks and how to recognize them.
     pub(super) fn is_about_attacks(&self) -> bool {
-        const STEMS: [&str; 15] = [
+        const STEMS: [&str; 20] = [
             "malicious", "malware", "attack", "injection", "phishing", "exploit", "vulnerab",
             "security", "threat", "pentest", "obfuscat", "deobfuscat", "forensic", "scam", "fraud",
+            "yara", "sigma", "defender", "incident", "compromis",
         ];
         self.words.iter().any(|word| STEMS.iter().any(|stem| word.starts_with(stem)))
+    }
+
+    /// Whether a URL belongs to a well-known service that the name of the skill contains, and not to a
+    /// host where everybody can publish.
+    pub(super) fn is_known_vendor(&self, url: &str) -> bool {
+        let Some(host) = host::host_of_url(url) else { return false };
+        let Some(domain) = domain(&host) else { return false };
+        let label = domain.split('.').next().unwrap_or(domain);
+        url.starts_with("https://")
+            && host.strip_suffix(domain).is_some_and(|sub| matches!(sub, "" | "www." | "get."))
+            && service::is_known_host(url)
+            && !is_code_host(domain)
+            && label.len() > 2
+            && self.name.starts_with(label)
+    }
+
+    /// Whether a path is below the folder that the skill is installed in, and not its instructions.
+    pub(super) fn is_own_file(&self, path: &str) -> bool {
+        let Some((_, rest)) = path.rsplit_once("/skills/") else { return false };
+        let Some((folder, file)) = rest.split_once('/') else { return false };
+        let folder: String = folder.chars().filter(char::is_ascii_alphanumeric).collect();
+        !folder.is_empty()
+            && folder.eq_ignore_ascii_case(&self.name)
+            && !path.contains("..")
+            && !file.to_ascii_lowercase().ends_with("skill.md")
     }
 
     /// Whether the header names the domain of a URL.
@@ -102,7 +128,7 @@ impl SkillTopic {
     /// host, or the header names the host and the secret belongs to no other service.
     pub(super) fn is_own_secret(&self, variable: &str, url: &str) -> bool {
         let Some(host) = host::host_of_url(url) else { return false };
-        if host::reputation(url) != HostReputation::Named || host::is_data_drop(url) {
+        if host::reputation(url) != HostReputation::OwnDomain || host::is_data_drop(url) {
             return false;
         }
         let label = domain(&host).and_then(|domain| domain.split('.').next()).unwrap_or(&host);

@@ -44,9 +44,13 @@ rule! {
 }
 
 fn agent_poisoning(context: &mut Context<'_>) {
+    let topic = context.topic();
     context.for_each_action(&AGENT_POISONING, |fragment, action, _| {
         let Action::WritesFile { path, .. } = action else { return None };
         let what = sensitive_path::agent_file(path)?;
+        if topic.is_own_file(path) {
+            return None;
+        }
         let home = path.starts_with('~')
             || path.starts_with("$HOME")
             || path.starts_with('/')
@@ -184,6 +188,16 @@ fn introduces_settings(all: &[Passage<'_>], index: usize) -> bool {
 /// Minimum score of a passage that is reported.
 const MIN_POISON_SCORE: u32 = 5;
 
+/// Whether the sentence of a document advises against what stands at a place: `Do not set "x": true`.
+fn is_advised_against(text: &str, at: usize) -> bool {
+    let start = text[..at].rfind("\n\n").map_or(0, |end| end + 2);
+    let before = text[start..at].rsplit(". ").next().unwrap_or_default();
+    let first = before.trim_start_matches([' ', '-', '*', '>', '\n']);
+    ["Do not ", "Don't ", "Never ", "Avoid "].iter().any(|start| first.starts_with(start))
+        && before.len() < 200
+        && !before.contains("```")
+}
+
 /// Finds agent settings that disable permission prompts or route traffic through an unknown host.
 fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
     let text: &str = &fragment.text;
@@ -202,7 +216,9 @@ fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
             || text.contains(&format!("\"{mark}\": true"))
     };
     for mark in loose.iter().filter(|mark| fragment.language == Language::Other || in_prose(mark)) {
-        if let Some(at) = text.find(mark) {
+        if let Some(at) =
+            text.match_indices(mark).map(|(at, _)| at).find(|at| !is_advised_against(text, *at))
+        {
             let message = format!(
                 "a file of the skill contains `{mark}`, which disables the agent's permission prompts"
             );
@@ -216,7 +232,7 @@ fn check_settings(fragment: &TextFragment<'_>) -> Vec<(Span, FindingDraft)> {
         for (at, _) in text.match_indices(mark) {
             let line = &text[at..text[at..].find('\n').map_or(text.len(), |end| at + end)];
             let strange = find_urls(line).into_iter().any(|(_, url)| {
-                matches!(reputation(url), HostReputation::Named | HostReputation::Shady)
+                matches!(reputation(url), HostReputation::OwnDomain | HostReputation::Suspicious)
                     && ![
                         "anthropic.com", "openai.com", "azure.com", "openrouter.ai",
                         "googleapis.com",

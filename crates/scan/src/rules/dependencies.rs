@@ -276,21 +276,21 @@ rule! {
 }
 
 fn foreign_index(context: &mut Context<'_>) {
-    let about = sources::skill_topic(context);
+    let frontmatter = sources::lowercase_frontmatter(context);
     context.for_each_action(&FOREIGN_INDEX, |_, action, _| {
         let Action::UsesPackageIndex(url) = action else { return None };
-        if sources::is_default_source(url) || sources::is_topic_host(url, &about) {
+        if sources::is_default_source(url) || sources::is_topic_host(url, &frontmatter) {
             return None;
         }
         let severity = match reputation(url) {
-            HostReputation::Local | HostReputation::KnownVariable => return None,
-            HostReputation::Shady | HostReputation::Named => Severity::High,
+            HostReputation::Local | HostReputation::KnownInstaller => return None,
+            HostReputation::Suspicious | HostReputation::OwnDomain => Severity::High,
             HostReputation::Unknown => Severity::Medium,
         };
         Some(FindingDraft::new(severity, Confidence::High, format!("packages come from {url}")))
     });
     context.for_each_fragment(&FOREIGN_INDEX, |fragment| {
-        sources::find_foreign_sources(fragment, &about)
+        sources::find_foreign_sources(fragment, &frontmatter)
     });
     context.for_each_fragment(&FOREIGN_INDEX, secrets_passed_to_third_parties);
 }

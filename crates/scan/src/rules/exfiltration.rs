@@ -302,6 +302,9 @@ fn credential_access(context: &mut Context<'_>) {
             return mentions_credentials_and_sends(fragment, what, actions);
         }
         let Action::ReadsCredentials(what) = action else { return None };
+        if *what == "keychains" && stores_what_it_reads(fragment.file_text()) {
+            return None;
+        }
         let network =
             actions.located.iter().any(|seen| matches!(seen.action, Action::Connects { .. }));
         // Most of what a machine in a cloud asks about itself is where and what it is.
@@ -324,6 +327,21 @@ fn credential_access(context: &mut Context<'_>) {
     for (path, draft) in super::credential_lists::find_credential_lists(context) {
         context.report_file(&CREDENTIAL_ACCESS, &path, draft);
     }
+}
+
+/// Whether a file only reads those entries of the keychain that it tells how to store.
+fn stores_what_it_reads(text: &str) -> bool {
+    let entry = |command: &str| {
+        let line = command.lines().next().unwrap_or_default();
+        let mut words = line.split_whitespace().skip_while(|word| *word != "-s");
+        words.nth(1).map(|name| name.trim_matches(['"', '\'', ')', '`']).to_owned())
+    };
+    let stored: HashSet<String> =
+        text.split("add-generic-password").skip(1).filter_map(entry).collect();
+    let mut read = text.split("security find-generic-password").skip(1);
+    !stored.is_empty()
+        && !text.contains("find-internet-password")
+        && read.all(|command| entry(command).is_some_and(|name| stored.contains(&name)))
 }
 
 /// Whether an action connects to a host other than the cloud metadata service.

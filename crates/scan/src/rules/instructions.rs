@@ -162,10 +162,12 @@ fn concealment(context: &mut Context<'_>) {
             // `Do not mention X in the summary unless …` is about the summary.
             let mut sentences = passage.sentences();
             let excepted = sentences.any(|one| one.hides() && one.says(&["unless"]));
-            if !passage.warns()
-                && !excepted
-                && !is_style_advice(&passage)
-                && !is_quoted(fragment, &prose.text, span)
+            // `without …` is about what its own sentence says.
+            let is_adverb = span.slice(&prose.text).to_lowercase().starts_with("without");
+            let mut sentences = passage.sentences().filter(|one| one.hides());
+            let is_style = is_style_advice(&passage)
+                || is_adverb && sentences.all(|one| is_style_advice(&one));
+            if !passage.warns() && !excepted && !is_style && !is_quoted(fragment, &prose.text, span)
             {
                 let said = span.slice(&prose.text).split_whitespace().collect::<Vec<_>>().join(" ");
                 let message =
@@ -470,6 +472,7 @@ static FOLLOW: LazyLock<Phrases> = LazyLock::new(|| {
         "wishes|orders|commands ~14 fulfilled|obeyed|executed|followed",
         "follow|obey ~2 it|them|that|this ~2 like|as ~4 part|instruction|instructions|file|skill|user|order|orders",
         "carry|carries them|it|those|these|each out",
+        "führe|führen|führt|befolge|befolgen ~10 befehl|befehle|anweisung|anweisungen|schritte|aufträge",
         "do|execute|run|follow|complete ~1 these|them|those|it ~1 first|before|exactly",
         "lines|rows|entries|body|field|messages|comments ~3 are|is|as|contain|contains|say|says ~5 commands|orders|task|tasks|instructions|do",
         "replace|overwrite|update ~2 file|skill|yourself|instructions ~3 with|by|from ~4 downloaded|fetched|new|latest|it|that",
@@ -578,7 +581,7 @@ fn obeys_outsiders(passage: &Passage<'_>) -> bool {
         || passage.demands_no_questions()
         || passage.matches(&COVERS_TRACES)
         || passage.matches(&FETCHES)
-            && passage.links().iter().any(|(_, standing)| *standing != HostReputation::Unknown)
+            && passage.links().iter().any(|(_, reputation)| *reputation != HostReputation::Unknown)
         || passage.says(&["first", "before anything", "at once", "immediately"]);
     let is_planted = passage.matches(&PLANTED)
         || ["node_modules", "site-packages"].iter().any(|folder| passage.text.contains(folder));
@@ -608,8 +611,8 @@ fn remote_instructions(context: &mut Context<'_>) {
             if passage.warns() || !passage.matches(&FOLLOW) && !passage.matches(&OBEYS) {
                 continue;
             }
-            let remote = passage.links().iter().any(|(_, standing)| {
-                !matches!(standing, HostReputation::KnownVariable | HostReputation::Unknown)
+            let remote = passage.links().iter().any(|(_, reputation)| {
+                !matches!(reputation, HostReputation::KnownInstaller | HostReputation::Unknown)
             });
             let remote = remote || passage.has_mail_address();
             let mut weight = if remote { 2 } else { 0 };
@@ -687,7 +690,31 @@ fn is_order_to_ask(text: &str, words: &[Word], from: usize, span: Span) -> bool 
     let is_warning = matches!(first, "do" | "must" | "should")
         && said.contains("refuse")
         && said.contains('\u{2014}');
+    // `in the same turn as` is no order to turn something off.
+    let previous = from.checked_sub(1).and_then(|at| words.get(at));
+    let previous = previous.map_or("", |word| word.text.as_str());
+    let is_noun = matches!(first, "turn" | "switch")
+        && matches!(
+            previous,
+            "the"
+                | "a"
+                | "same"
+                | "each"
+                | "every"
+                | "this"
+                | "that"
+                | "your"
+                | "next"
+                | "one"
+                | "previous"
+                | "last"
+                | "first"
+                | "single"
+                | "another"
+                | "my"
+        );
     is_other_sentence
+        || is_noun
         || is_warning
         || skips && (is_option || is_wish || is_negated(text, words, from))
 }

@@ -10,6 +10,7 @@ use crate::{
     host::HostReputation,
     passage::{self, Passage, passages_at},
     phrase::Phrases,
+    quoted_attacks,
     rule::rule,
 };
 use savoir_skill::{Span, markdown::Outline};
@@ -166,10 +167,13 @@ const FILE_SHARING_HOSTS: [&str; 14] = [
 ];
 
 fn manual_payload(context: &mut Context<'_>) {
+    let is_about_attacks = context.topic().is_about_attacks();
     context.for_each_fragment(&MANUAL_PAYLOAD, |fragment| {
         let Some(prose) = fragment.prose() else { return check_printed_texts(fragment) };
         let mut found = check_message_boxes(fragment);
-        for passage in split_sections(&prose.text) {
+        let quoteless =
+            if is_about_attacks { quoted_attacks::without_quotations(&prose.text) } else { None };
+        for passage in split_sections(quoteless.as_ref().unwrap_or(&prose.text)) {
             if let Some(draft) = score_payload(&passage) {
                 found.push((passage.span, draft));
             }
@@ -245,8 +249,8 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
     let links = passage.links();
     let strange = || {
-        links.iter().filter(|(_, standing)| {
-            !matches!(standing, HostReputation::KnownVariable | HostReputation::Unknown)
+        links.iter().filter(|(_, reputation)| {
+            !matches!(reputation, HostReputation::KnownInstaller | HostReputation::Unknown)
         })
     };
     if passage.matches(&CLICK_FIX)
@@ -256,21 +260,23 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         let message = "the text tells the user to paste a command that is not shown";
         return Some(FindingDraft::new(Severity::High, Confidence::High, message));
     }
-    let trick = passage.matches(&TRICK) || has(&["管理员身份", "误报", "白名单", "杀毒"]);
-    let shady = links.iter().any(|(_, standing)| *standing == HostReputation::Shady);
+    let trick = passage.find_where(&TRICK, |from, to| !is_identifier(passage, from, to)).is_some()
+        || has(&["管理员身份", "误报", "白名单", "杀毒", "仍要打开", "无法验证开发者"]);
+    let shady = links.iter().any(|(_, reputation)| *reputation == HostReputation::Suspicious);
     let fetches =
         has(&["download", "://", " get ", "fetch", "下载", "laden", "descargar", "скача"])
             || passage.matches(&TAKES_BUILD);
-    let (program, archive) = (has(&PROGRAM_EXTENSIONS), has(&ARCHIVE_EXTENSIONS) && fetches);
+    let (program, archive) = (names_program(&lower), has(&ARCHIVE_EXTENSIONS) && fetches);
     let direct = strange().any(|(url, _)| {
         PROGRAM_EXTENSIONS
             .iter()
             .chain(&ARCHIVE_EXTENSIONS)
             .any(|end| url.to_lowercase().ends_with(end))
     });
-    let starts = passage.matches(&STARTS) || lower.contains("运行");
+    let starts = passage.matches(&STARTS) || has(&["运行", "执行"]);
     let unlock = (passage.matches(&UNLOCK) || has(&["密码", "提取码"])) && archive;
-    let visits = passage.matches(&VISIT);
+    let visits = passage.matches(&VISIT)
+        || has(&["复制并执行", "复制并运行", "粘贴到终端", "粘贴并执行", "粘贴并运行"]);
     let share =
         links.iter().any(|(url, _)| FILE_SHARING_HOSTS.iter().any(|share| url.contains(share)));
     let unknown = !passage.warns() && strange().any(|(url, _)| !url.contains("github.com"));
@@ -282,7 +288,7 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         || shady
         || trick && (has(&["download"]) || fetches && unknown);
     let known =
-        !links.is_empty() && links.iter().all(|(_, one)| *one == HostReputation::KnownVariable);
+        !links.is_empty() && links.iter().all(|(_, one)| *one == HostReputation::KnownInstaller);
     if known || strange().next().is_none() && !(trick && fetches) || !any {
         return None;
     }
@@ -320,6 +326,28 @@ fn score_payload(passage: &Passage<'_>) -> Option<FindingDraft> {
         let message =
             "the text tells the user to download or paste something and run it before the skill works";
         FindingDraft::new(Severity::High, Confidence::Medium, message)
+    })
+}
+
+/// Whether words are one name: `roles/run.admin`, `Cloud Run Admin`.
+fn is_identifier(passage: &Passage<'_>, from: usize, to: usize) -> bool {
+    let (Some(first), Some(last)) = (passage.words.get(from), passage.words.get(to - 1)) else {
+        return false;
+    };
+    let said = &passage.text[first.span.start..last.span.end];
+    to - from > 1
+        && (!said.contains(char::is_whitespace) && said.contains(['.', '/', '_'])
+            || (from..to).all(|at| passage.is_name_at(at)))
+}
+
+/// Whether a text names a file with the extension of a program, and not a host such as `x.run.app`.
+fn names_program(lower: &str) -> bool {
+    PROGRAM_EXTENSIONS.iter().any(|extension| {
+        lower.match_indices(extension).any(|(at, _)| {
+            let rest = &lower[at + extension.len()..];
+            let label = rest.strip_prefix('.').unwrap_or(rest);
+            !label.starts_with(|c: char| c.is_ascii_alphanumeric())
+        })
     })
 }
 

@@ -45,13 +45,25 @@ fn download_and_execute(context: &mut Context<'_>) {
         let message = format!("code from {place} is executed without anyone having read it");
         let (severity, confidence) = match reputation(url) {
             HostReputation::Local => return None,
-            HostReputation::KnownVariable => (Severity::Low, Confidence::High),
-            HostReputation::Shady => (Severity::Critical, confidence_that_code_runs(fragment)),
+            // `curl ... | sh` names no address.
+            _ if !url.is_empty() && url.chars().all(|c| matches!(c, '.' | '\u{2026}')) => {
+                return None;
+            }
+            HostReputation::KnownInstaller => (Severity::Low, Confidence::High),
+            HostReputation::Suspicious => (Severity::Critical, confidence_that_code_runs(fragment)),
             HostReputation::Unknown => {
                 (severity_if_followed(fragment, Severity::Medium), Confidence::Medium)
             }
-            HostReputation::Named if topic.is_related(url) => (Severity::High, Confidence::Medium),
-            HostReputation::Named => {
+            HostReputation::OwnDomain if topic.is_known_vendor(url) => {
+                (Severity::Medium, Confidence::High)
+            }
+            HostReputation::OwnDomain if installs_package_of(fragment, url) => {
+                (Severity::Medium, Confidence::Medium)
+            }
+            HostReputation::OwnDomain if topic.is_related(url) => {
+                (Severity::High, Confidence::Medium)
+            }
+            HostReputation::OwnDomain => {
                 let message = format!("{message}, and the skill has nothing to do with this host");
                 let sure = confidence_that_code_runs(fragment);
                 return Some(FindingDraft::new(Severity::Critical, sure, message));
@@ -59,6 +71,31 @@ fn download_and_execute(context: &mut Context<'_>) {
         };
         Some(FindingDraft::new(severity, confidence, message))
     });
+}
+
+/// Whether a document that the agent reads on demand also installs the program of an installer from a
+/// package registry: `brew install prek` next to `…/prek/releases/…/prek-installer.sh`.
+fn installs_package_of(fragment: &TextFragment<'_>, url: &str) -> bool {
+    if fragment.role != Role::Document
+        || fragment.hidden_in.is_some()
+        || !url.starts_with("https://")
+    {
+        return false;
+    }
+    let path = url.splitn(4, '/').nth(3).unwrap_or_default().to_lowercase();
+    let names = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|name| name.len() > 3);
+    let names: Vec<&str> = names.take(16).collect();
+    let installs = [
+        "brew install ", "cargo install ", "apt-get install ", "apt install ", "npm install -g ",
+        "pip install ", "pipx install ", "uv tool install ", "winget install ", "scoop install ",
+        "dnf install ", "yum install ", "choco install ",
+    ];
+    fragment.file_text().lines().any(|line| {
+        let words = installs.iter().find_map(|install| Some(line.split_once(install)?.1));
+        let packages = words.into_iter().flat_map(|words| words.split_whitespace().take(6));
+        let mut stems = packages.filter_map(|name| name.split(['-', '@', '=']).next());
+        stems.any(|stem| names.contains(&stem.to_lowercase().as_str()))
+    })
 }
 
 /// Raises the severity for code that runs or that the agent is told to run, and for hidden code.

@@ -46,6 +46,9 @@ fn persistence(context: &mut Context<'_>) {
             }
             _ => return None,
         };
+        if what == "a key for logging in" && is_own_key_elsewhere(fragment) {
+            return None;
+        }
         // Nobody but Apple has programs of this name.
         let imitates_system = matches!(action, Action::WritesFile { path, .. }
             if path.to_lowercase().contains("launchagents/com.apple."));
@@ -66,6 +69,26 @@ fn persistence(context: &mut Context<'_>) {
     });
     context.for_each_fragment(&PERSISTENCE, find_login_keys);
     context.for_each_fragment(&PERSISTENCE, find_editor_tasks);
+}
+
+/// Whether a command that runs on another machine gets a public key of the user:
+/// `cat ~/.ssh/id_ed25519.pub | ssh host 'cat >> ~/.ssh/authorized_keys'`.
+fn is_own_key_elsewhere(fragment: &TextFragment<'_>) -> bool {
+    let is_remote = fragment.depth > 0 && fragment.hidden_in.is_none();
+    let text = fragment.text.trim();
+    is_remote
+        && !text.contains("ssh-ed25519 ")
+        && !text.contains("ssh-rsa ")
+        && fragment.file_text().split("ssh ").any(|part| {
+            let line = part.rsplit("\n\n").next().unwrap_or_default().trim_end();
+            let line = line.rsplit('\n').next().unwrap_or_default();
+            let sends = line.trim_end().strip_suffix('|').map(str::trim_end);
+            sends.is_some_and(|sends| {
+                let key = sends.rsplit(' ').next().unwrap_or_default().trim_matches(['"', '\'']);
+                key.ends_with(".pub")
+                    && ["~/.ssh/", "$HOME/.ssh/"].iter().any(|own| key.starts_with(own))
+            })
+        })
 }
 
 /// Minimum length of an SSH key that is not a placeholder.

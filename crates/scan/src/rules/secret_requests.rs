@@ -9,6 +9,7 @@ use crate::{
     fragment::TextFragment,
     passage::{Passage, frontmatter_end, passages},
     phrase::Phrases,
+    quoted_attacks,
     rule::rule,
     service,
 };
@@ -131,14 +132,18 @@ fn secret_solicitation(context: &mut Context<'_>) {
         let message = format!("the user is asked for {what}");
         Some(FindingDraft::new(Severity::High, Confidence::Medium, message))
     });
+    let is_about_attacks = context.topic().is_about_attacks();
     context.for_each_fragment(&SECRET_SOLICITATION, |fragment| {
         let Some(prose) = fragment.prose() else { return Vec::new() };
         let mut found = Vec::new();
-        let all = passages(&prose.text);
+        let quoteless =
+            if is_about_attacks { quoted_attacks::without_quotations(&prose.text) } else { None };
+        let text = quoteless.as_ref().unwrap_or(&prose.text);
+        let all = passages(text);
         for (index, passage) in all.iter().enumerate() {
             let next = all.get(index + 1);
             let message = solicits_secret(passage).or_else(|| {
-                let both = passage.with(next?, &prose.text)?;
+                let both = passage.with(next?, text)?;
                 fills_url_with_user_data(passage, next?, &both)
                     .or_else(|| sends_listed_credentials(passage, next?, &both))
             });

@@ -1,4 +1,4 @@
-//! Finds who is told in a text to take what from whom, and where it goes.
+//! Finds texts that make the agent read private data and send it somewhere.
 //!
 //! A wording can be changed in a thousand ways, but harm needs three parts: something that only the
 //! user should have, a verb that takes it, and a way out of the machine. They can be spread over
@@ -153,7 +153,14 @@ fn sink(window: &Passage<'_>) -> Option<String> {
 /// Whether something comes from an address instead of going there: `from URL`, `see URL`.
 fn is_origin(window: &Passage<'_>, url: &str) -> bool {
     let at = url.as_ptr() as usize - window.text.as_ptr() as usize;
-    let before = window.text[..at].trim_end_matches(['`', '<', '(', '"', '\'', ' ', '\n']);
+    let mut before = window.text[..at].trim_end_matches(['`', '<', '(', '"', '\'', ' ', '\n']);
+    // `exactly A or B` says the same of both.
+    let list = before.strip_suffix(" or").or_else(|| before.strip_suffix(" and"));
+    let list = list.map(|list| list.trim_end_matches(['`', '>', ')', '"', ',', ' ', '\n']));
+    let mut links = window.links().iter().filter_map(|(other, _)| list?.strip_suffix(other));
+    if let Some(rest) = links.next() {
+        before = rest.trim_end_matches(['`', '<', '(', '"', '\'', ' ', '\n']);
+    }
     let word = before.rsplit([' ', '\n', '(', '[']).next().unwrap_or_default().to_lowercase();
     let is_documentation = ["://docs.", "://developer.", "://developers.", "://help.", "/docs"]
         .iter()

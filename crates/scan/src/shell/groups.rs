@@ -40,6 +40,10 @@ const MAX_GROUP_TEXT_BYTES: usize = 16 * 1024;
 /// Maximum nesting of groups. Reaching the limit is recorded.
 const MAX_OPEN_GROUPS: usize = 1_000;
 
+/// What is reported about groups that are not closed.
+pub(crate) const UNCLOSED_GROUPS: &str =
+    "more groups in each other that do not end than are followed";
+
 impl Parser<'_> {
     pub(super) fn open_group(&mut self, opened: GroupKind) {
         if self.opened.len() >= MAX_OPEN_GROUPS {
@@ -54,7 +58,7 @@ impl Parser<'_> {
         let back = self.opened.iter().rev().take(MAX_UNCLOSED_GROUPS);
         let Some(back) = back.into_iter().position(|(opened, _)| wanted.contains(opened)) else {
             if self.opened.len() > MAX_UNCLOSED_GROUPS {
-                self.cut("more groups in each other that do not end than are followed");
+                self.cut(UNCLOSED_GROUPS);
             }
             return false;
         };

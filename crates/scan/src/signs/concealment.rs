@@ -127,6 +127,7 @@ fn prepares_answer(passage: &Passage<'_>) -> bool {
 }
 
 phrases! { STAYS_SILENT:
+    "without showing|displaying|printing|listing|mentioning it|them|this|that|these",
     "stay|stays|remain|remains|keep|keeps|silent ~1 silent|quiet|mum ~1 on|about|over",
     "not|isn't ~2 worth ~4 line|word|mention|sentence|note",
     "need|needs|must|should|have|has|do|don't ~1 not|n't|must ~2 be|see|know ~1 bothered|troubled|disturbed|it|this|asked|informed|involved",

@@ -61,8 +61,8 @@ pub(super) fn is_default_source(url: &str) -> bool {
     known || matches!(host.as_str(), "registry.npmmirror.com" | "goproxy.cn" | "goproxy.io")
 }
 
-/// Returns the beginning of the skill text in lower case, which names its topic.
-pub(super) fn skill_topic(context: &Context<'_>) -> String {
+/// The frontmatter of SKILL.md in lower case.
+pub(super) fn lowercase_frontmatter(context: &Context<'_>) -> String {
     let instructions = context.fragments.iter().find(|analyzed| {
         analyzed.fragment.depth == 0 && analyzed.fragment.path.eq_ignore_ascii_case("skill.md")
     });
@@ -71,21 +71,22 @@ pub(super) fn skill_topic(context: &Context<'_>) -> String {
     head.map_or(String::new(), |(head, _)| head.to_lowercase())
 }
 
-/// Whether a host belongs to the service that the skill is about, over HTTPS.
-pub(super) fn is_topic_host(url: &str, about: &str) -> bool {
-    if !url.contains("https://") {
+/// Whether a host belongs to the service that the skill is frontmatter, over HTTPS.
+pub(super) fn is_topic_host(url: &str, frontmatter: &str) -> bool {
+    // `git+https://` as well, but not `http://a.example/?next=https://…`.
+    if !url.split_once("://").is_some_and(|(scheme, _)| scheme.ends_with("https")) {
         return false;
     }
     let Some(host) = host::host_of_url(url) else { return false };
     let label = host.rsplit('.').nth(1).unwrap_or_default();
-    let words = || about.split(|c: char| !c.is_alphanumeric());
+    let words = || frontmatter.split(|c: char| !c.is_alphanumeric());
     label.len() > 3 && words().any(|word| word == label)
 }
 
-fn is_foreign_source(url: &str, about: &str) -> bool {
+fn is_foreign_source(url: &str, frontmatter: &str) -> bool {
     !is_default_source(url)
-        && !is_topic_host(url, about)
-        && matches!(reputation(url), HostReputation::Shady | HostReputation::Named)
+        && !is_topic_host(url, frontmatter)
+        && matches!(reputation(url), HostReputation::Suspicious | HostReputation::OwnDomain)
 }
 
 fn foreign_source_draft(severity: Severity, url: &str) -> FindingDraft {
@@ -95,38 +96,41 @@ fn foreign_source_draft(severity: Severity, url: &str) -> FindingDraft {
 /// Finds foreign indexes and archives in files of package managers.
 pub(super) fn find_foreign_sources(
     fragment: &TextFragment<'_>,
-    about: &str,
+    frontmatter: &str,
 ) -> Vec<(Span, FindingDraft)> {
-    let mut found = find_all_foreign_sources(fragment, about);
+    let mut found = find_all_foreign_sources(fragment, frontmatter);
     // Reports are limited per rule, and every finding is located in its file again.
     found.sort_by_key(|(span, draft)| (std::cmp::Reverse(draft.severity), span.start));
     found.truncate(MAX_FINDINGS);
     found
 }
 
-fn find_all_foreign_sources(fragment: &TextFragment<'_>, about: &str) -> Vec<(Span, FindingDraft)> {
+fn find_all_foreign_sources(
+    fragment: &TextFragment<'_>,
+    frontmatter: &str,
+) -> Vec<(Span, FindingDraft)> {
     if fragment.depth > 0 {
         return Vec::new();
     }
     let name = fragment.path.rsplit(['/', '!']).next().unwrap_or_default().to_lowercase();
     if let Some((_, starts)) = LOCK_FILE_FORMATS.iter().find(|(lock, _)| *lock == name) {
-        return check_lock_file(&fragment.text, starts, about);
+        return check_lock_file(&fragment.text, starts, frontmatter);
     }
     let cargo = fragment.path.contains(".cargo/") && name.starts_with("config");
     let requirements = name.contains("requirements") && crate::collect::extension(&name) == "txt"
         || matches!(name.as_str(), "constraints.txt");
     if cargo || requirements || SETTINGS_FILE_NAMES.iter().any(|known| name.contains(known)) {
-        return check_settings_lines(&fragment.text, 0, about);
+        return check_settings_lines(&fragment.text, 0, frontmatter);
     }
     match fragment.language {
-        Language::Python => check_script_header(&fragment.text, about),
-        Language::Other => check_index_settings(&fragment.text, about),
+        Language::Python => check_script_header(&fragment.text, frontmatter),
+        Language::Other => check_index_settings(&fragment.text, frontmatter),
         _ => Vec::new(),
     }
 }
 
 /// Checks the lines of a settings file that starts at offset `at`.
-fn check_settings_lines(text: &str, mut at: usize, about: &str) -> Vec<(Span, FindingDraft)> {
+fn check_settings_lines(text: &str, mut at: usize, frontmatter: &str) -> Vec<(Span, FindingDraft)> {
     const NON_SOURCE_KEYS: [&str; 8] = [
         "homepage", "\"url\"", "repository", "bugs", "Homepage", "Repository", "Documentation",
         "Issues",
@@ -134,18 +138,21 @@ fn check_settings_lines(text: &str, mut at: usize, about: &str) -> Vec<(Span, Fi
     let mut found = Vec::new();
     let mut section = "";
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_start_matches(['#', ' ', '\t']).trim_end();
-        if bare.starts_with('[') && bare.ends_with(']') {
-            section = bare;
+        let trimmed = line.trim_start_matches(['#', ' ', '\t']).trim_end();
+        if trimmed.starts_with('[') && trimmed.ends_with(']') {
+            section = trimmed;
         }
-        let index = ["index", "registry", "find-links", " @ http", "\"http", "source ", "server"]
-            .iter()
-            .any(|mark| line.contains(mark));
-        // Links for readers.
-        let links =
+        let has_index_setting =
+            ["index", "registry", "find-links", " @ http", "\"http", "source ", "server"]
+                .iter()
+                .any(|mark| line.contains(mark));
+        // Skip links that no package manager follows, such as the homepage.
+        let is_reader_link =
             section.contains("urls") || NON_SOURCE_KEYS.iter().any(|mark| line.contains(mark));
-        for (start, url) in host::find_urls(line).into_iter().filter(|_| index && !links) {
-            if is_foreign_source(url.trim_start_matches("sparse+"), about) {
+        for (start, url) in
+            host::find_urls(line).into_iter().filter(|_| has_index_setting && !is_reader_link)
+        {
+            if is_foreign_source(url.trim_start_matches("sparse+"), frontmatter) {
                 let span = Span::new(at + start, at + start + url.len());
                 found.push((span, foreign_source_draft(Severity::High, url)));
             }
@@ -156,27 +163,27 @@ fn check_settings_lines(text: &str, mut at: usize, about: &str) -> Vec<(Span, Fi
 }
 
 /// Checks the inline metadata `# /// script` of a Python script.
-fn check_script_header(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
+fn check_script_header(text: &str, frontmatter: &str) -> Vec<(Span, FindingDraft)> {
     let Some(start) = text.find("# /// script") else { return Vec::new() };
     let rest = &text[start..];
     let end = rest[12..].find("\n# ///").map_or(rest.len(), |end| end + 12);
-    check_settings_lines(&rest[..end], start, about)
+    check_settings_lines(&rest[..end], start, frontmatter)
 }
 
 /// Checks index settings in files with other names, which a user copies later.
-fn check_index_settings(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
+fn check_index_settings(text: &str, frontmatter: &str) -> Vec<(Span, FindingDraft)> {
     let mut found = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_start();
+        let trimmed = line.trim_start();
         // `@scope:registry=…`
-        let bare = match bare.split_once(':') {
+        let trimmed = match trimmed.split_once(':') {
             Some((scope, rest)) if scope.starts_with('@') => rest,
-            _ => bare,
+            _ => trimmed,
         };
-        if INDEX_KEYS.iter().any(|key| bare.starts_with(key)) {
+        if INDEX_KEYS.iter().any(|key| trimmed.starts_with(key)) {
             for (start, url) in host::find_urls(line) {
-                if is_foreign_source(url, about) {
+                if is_foreign_source(url, frontmatter) {
                     let span = Span::new(at + start, at + start + url.len());
                     found.push((span, foreign_source_draft(Severity::High, url)));
                 }
@@ -188,31 +195,33 @@ fn check_index_settings(text: &str, about: &str) -> Vec<(Span, FindingDraft)> {
 }
 
 /// Checks the sources of packages in a lock file.
-fn check_lock_file(text: &str, starts: &[&str], about: &str) -> Vec<(Span, FindingDraft)> {
+fn check_lock_file(text: &str, starts: &[&str], frontmatter: &str) -> Vec<(Span, FindingDraft)> {
     let mut total = 0_usize;
-    let mut strange: HashMap<String, (usize, Span, &str)> = HashMap::new();
+    let mut foreign_hosts: HashMap<String, (usize, Span, &str)> = HashMap::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_start();
-        if starts.iter().any(|start| bare.starts_with(start)) {
+        let trimmed = line.trim_start();
+        if starts.iter().any(|start| trimmed.starts_with(start)) {
             for (start, url) in host::find_urls(line) {
                 total += 1;
-                let Some(host) = host::host_of_url(url).filter(|_| is_foreign_source(url, about))
+                let Some(host) =
+                    host::host_of_url(url).filter(|_| is_foreign_source(url, frontmatter))
                 else {
                     continue;
                 };
                 let span = Span::new(at + start, at + start + url.len());
-                strange.entry(host).or_insert((0, span, url)).0 += 1;
+                foreign_hosts.entry(host).or_insert((0, span, url)).0 += 1;
             }
         }
         at += line.len();
     }
-    let judge = |(count, span, url): (usize, Span, &str)| {
-        // The mirror of a company has all of them; who slips one in has a few.
-        let mirror = count * 2 > total && total > 3 && reputation(url) == HostReputation::Named;
+    let to_finding = |(count, span, url): (usize, Span, &str)| {
+        // A company mirror serves most packages of a lock file. An attacker who adds one package
+        // serves only that one.
+        let mirror = count * 2 > total && total > 3 && reputation(url) == HostReputation::OwnDomain;
         (span, foreign_source_draft(if mirror { Severity::Medium } else { Severity::High }, url))
     };
-    strange.into_values().map(judge).collect()
+    foreign_hosts.into_values().map(to_finding).collect()
 }
 
 #[cfg(test)]

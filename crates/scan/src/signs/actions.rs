@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crate::{
     account::has_account,
-    passage::Passage,
+    passage::{Passage, is_negated},
     phrase::{Phrases, phrases},
 };
 
@@ -34,10 +34,10 @@ pub(super) fn add_signs(passage: &Passage<'_>, signs: &mut Signs) {
     signs.add_if(passage.matches(&DEPENDS), Signs::DEPENDS);
     signs.add_if(wants(&TAKES_SHARE), Signs::TAKES_SHARE);
     signs.add_if(wants(&NO_VERIFICATION), Signs::NO_VERIFICATION);
-    signs.add_if(wants(&NO_PROTECTION), Signs::NO_PROTECTION);
-    signs.add_if(wants(&BACKDOOR), Signs::BACKDOOR);
+    signs.add_if(wants(&NO_PROTECTION) && !lifts_own_limit(passage), Signs::NO_PROTECTION);
+    signs.add_if(opens_backdoor(passage), Signs::BACKDOOR);
     let lower = passage.text.to_lowercase();
-    let settings = WEAK_SETTINGS.iter().filter(|setting| lower.contains(**setting)).count();
+    let settings = WEAK_SETTINGS.iter().filter(|setting| sets(&lower, setting)).count();
     signs.add_if(settings > 0 || wants(&WEAK_HASH), Signs::WEAK_SETTING);
     signs.add_if(settings > 1, Signs::NO_VERIFICATION);
     signs.add_if(passage.spends_user_money(), Signs::SPENDS);
@@ -81,6 +81,36 @@ fn is_goal(sentence: &Passage<'_>) -> bool {
         let word = before.rsplit([' ', '\n', '(']).next().unwrap_or_default();
         matches!(word, "to" | "at" | "into" | "under" | "with" | "behind" | "onto" | "in")
     })
+}
+
+/// Whether a login lifts the limit of a service: `set a token to lift the rate limit`.
+fn lifts_own_limit(passage: &Passage<'_>) -> bool {
+    passage
+        .says(&["to lift the rate limit", "to raise the rate limit", "to increase the rate limit"])
+        && passage.secrets() > 0
+}
+
+/// Whether a text has a setting, and not only the advice against it: `do not use chmod 777`.
+fn sets(lower: &str, setting: &str) -> bool {
+    lower.match_indices(setting).any(|(at, _)| {
+        let sentence = lower[..at].rsplit(['.', ';', '\n', '|']).next().unwrap_or_default();
+        let mut before = sentence.split_whitespace().rev().take(4);
+        !before.any(|word| matches!(word, "not" | "never" | "don't" | "avoid" | "without"))
+    })
+}
+
+/// Whether a sentence lets somebody in, unlike `allow users to query a view` and the name of a secret.
+fn opens_backdoor(passage: &Passage<'_>) -> bool {
+    let is_meant = |from: usize, to: usize| {
+        let words = &passage.words[from..to];
+        let asks = words.windows(2).any(|pair| pair[0].text == "to" && pair[1].text == "query");
+        let adds = matches!(words[0].text.as_str(), "add" | "create" | "insert" | "leave");
+        let text = &passage.text[words[0].span.start..words[words.len() - 1].span.end];
+        !asks
+            && !(adds && text.contains([':', '=']))
+            && !is_negated(passage.text, &passage.words, from)
+    };
+    passage.find_where(&BACKDOOR, is_meant).is_some()
 }
 
 /// Settings that switch a protection off, as they are written in code.
