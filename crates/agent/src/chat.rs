@@ -80,14 +80,8 @@ impl ChatService {
 
     /// Stores the answer before the last event, so that a client that reads the conversation after
     /// this event finds it. If the answer cannot be stored, the event says so.
-    async fn end(
-        &self,
-        turn: &ChatTurn,
-        text: &str,
-        ended: Result<Done, ListenerDisconnected>,
-        out: &Emitter,
-    ) {
-        let stored = self.store_answer(turn, text).await;
+    async fn end(&self, turn: &ChatTurn, text: &str, ended: Result<Done, ListenerDisconnected>, out: &Emitter) {
+        let stored = self.store_answer(turn, text, ended.is_err()).await;
         if let Err(error) = &stored {
             tracing::error!(session = turn.session, %error, "an answer was not stored");
         }
@@ -101,11 +95,20 @@ impl ChatService {
         let _ = out.emit(Event::Done(done)).await;
     }
 
-    async fn store_answer(&self, turn: &ChatTurn, text: &str) -> Result<(), StoreError> {
+    async fn store_answer(
+        &self,
+        turn: &ChatTurn,
+        text: &str,
+        is_stopped: bool,
+    ) -> Result<(), StoreError> {
+        let sessions = self.database.sessions();
         if text.is_empty() {
-            return Ok(());
+            Ok(())
+        } else if is_stopped {
+            sessions.append_stopped(&turn.session, text).await
+        } else {
+            sessions.append(&turn.session, Speaker::Assistant, text).await
         }
-        self.database.sessions().append(&turn.session, Speaker::Assistant, text).await
     }
 
     /// Calls a skill, emits all events but the last one, and returns the last one.
@@ -245,6 +248,7 @@ mod tests {
             speaker: Speaker::User,
             content: "x".repeat(*length),
             at: Timestamp::now(),
+            is_stopped: false,
         };
         lengths.iter().map(message).collect()
     }

@@ -55,6 +55,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(17 "0017_skill_versions"),
     migration!(18 "0018_account_identities"),
     migration!(19 "0019_removed_attestations"),
+    migration!(20 "0020_stopped_answers"),
 ];
 
 impl Migration {

@@ -70,14 +70,19 @@ fn session(row: &Row) -> Result<Session, StoreError> {
     })
 }
 
-/// Reads `speaker, content, said_at`.
+/// Reads `speaker, content, said_at, stopped`.
 fn message(row: &Row) -> Result<SessionMessage, StoreError> {
     let speaker = match row.text(0)?.as_str() {
         "user" => Speaker::User,
         "assistant" => Speaker::Assistant,
         other => return Err(damaged("the speaker of a message", other)),
     };
-    Ok(SessionMessage { speaker, content: row.text(1)?, at: row.time(2)? })
+    Ok(SessionMessage {
+        speaker,
+        content: row.text(1)?,
+        at: row.time(2)?,
+        is_stopped: row.number(3)? != 0,
+    })
 }
 
 /// A session in a list.
@@ -93,6 +98,8 @@ pub struct SessionMessage {
     pub speaker: Speaker,
     pub content: String,
     pub at: Timestamp,
+    /// Whether the answer was stopped before its end.
+    pub is_stopped: bool,
 }
 
 impl Sessions<'_> {
@@ -173,6 +180,21 @@ impl Sessions<'_> {
         speaker: Speaker,
         content: &str,
     ) -> Result<(), StoreError> {
+        self.append_message(id, speaker, content, false).await
+    }
+
+    /// Like [`Self::append`], for an answer that was stopped before its end.
+    pub async fn append_stopped(&self, id: &str, content: &str) -> Result<(), StoreError> {
+        self.append_message(id, Speaker::Assistant, content, true).await
+    }
+
+    async fn append_message(
+        &self,
+        id: &str,
+        speaker: Speaker,
+        content: &str,
+        is_stopped: bool,
+    ) -> Result<(), StoreError> {
         let now = Timestamp::now();
         let mut transaction = self.0.begin().await?;
         // This locks the row, so that a concurrent append gets the next number.
@@ -186,13 +208,14 @@ impl Sessions<'_> {
             tracing::debug!("a message came after its conversation was removed");
             return Ok(());
         };
-        sql("INSERT INTO session_messages (session_id, number, speaker, content, said_at)
-             VALUES ($1, $2, $3, $4, $5)")
+        sql("INSERT INTO session_messages (session_id, number, speaker, content, said_at, stopped)
+             VALUES ($1, $2, $3, $4, $5, $6)")
         .text(id)
         .number(row.number(0)?)
         .text(speaker.as_str())
         .text(content)
         .time(now)
+        .number(i64::from(is_stopped))
         .run(&mut *transaction)
         .await?;
         transaction.commit().await?;
@@ -205,7 +228,7 @@ impl Sessions<'_> {
         id: &str,
         limit: Option<u32>,
     ) -> Result<Vec<SessionMessage>, StoreError> {
-        let rows = sql("SELECT speaker, content, said_at FROM session_messages
+        let rows = sql("SELECT speaker, content, said_at, stopped FROM session_messages
              WHERE session_id = $1 ORDER BY number DESC LIMIT $2")
         .text(id)
         .number(limit.map_or(i64::MAX, i64::from))
@@ -222,7 +245,7 @@ impl Sessions<'_> {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, SessionMessage)>, StoreError> {
-        let rows = sql("SELECT speaker, content, said_at, number FROM session_messages
+        let rows = sql("SELECT speaker, content, said_at, stopped, number FROM session_messages
              WHERE session_id = $1 AND number <= $2 ORDER BY number DESC LIMIT $3")
         .text(id)
         .number(before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX)))
@@ -230,7 +253,7 @@ impl Sessions<'_> {
         .all(self.0.reader())
         .await?;
         let numbered = rows.iter().rev();
-        numbered.map(|row| Ok((row.count(3)?.saturating_sub(1), message(row)?))).collect()
+        numbered.map(|row| Ok((row.count(4)?.saturating_sub(1), message(row)?))).collect()
     }
 
     /// Deletes a message and all later ones; positions count from 0. Returns how many are left.

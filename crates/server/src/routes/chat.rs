@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{Json as JsonResponse, extract::State, http::HeaderMap, response::Response};
 use savoir_agent::chat::{ChatService, ChatTurn};
 use savoir_engine::manifest::mode;
-use savoir_flow::event::Event;
+use savoir_flow::{event::Event, services::explain};
 use savoir_skill::dialect::agent_flow::parse_at_skill;
 use savoir_store::RunKind;
 use serde::{Deserialize, Serialize};
@@ -133,8 +133,8 @@ async fn complete(
         Some(id) => executions::find(&app, &caller, id).await?,
         None => None,
     };
-    // Each user has separate ids, including administrators, so a message never goes into another
-    // user's conversation.
+    check_own(&app, &caller, &said.session_id).await?;
+    // Each user has separate ids, so a message never goes into another user's conversation.
     let session = app.database.sessions().ensure(&said.session_id, caller.user.id).await?;
     let (new, then) = (said.new_run(&caller), OnDisconnect::new(&headers, said.detached));
     let skill_lookup = Arc::new(PersonalSkills { app: app.clone(), caller: caller.clone() });
@@ -197,6 +197,22 @@ async fn complete(
     Ok(answered.await)
 }
 
+/// Administrators can read the conversations of others. A message to one of them is an error, not
+/// the start of a second conversation with the same id.
+async fn check_own(app: &App, caller: &Caller, id: &str) -> ApiResult<()> {
+    let sessions = app.database.sessions();
+    if !caller.user.is_admin() || sessions.own(id, caller.user.id).await?.is_some() {
+        return Ok(());
+    }
+    match sessions.get(id).await?.and_then(|session| session.user_id) {
+        Some(owner) if owner != caller.user.id => {
+            Err(ApiError::forbidden("This conversation belongs to another user")
+                .with_hint("start a conversation of your own, with another id"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A model that can answer messages.
 #[derive(Debug, Serialize, ToSchema)]
 struct ModelItem {
@@ -212,6 +228,18 @@ struct ModelList {
     items: Vec<ModelItem>,
     default_model: Option<String>,
     total: usize,
+    /// Providers whose models cannot be listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    unavailable: Vec<UnavailableProvider>,
+}
+
+/// A provider whose models cannot be listed.
+#[derive(Debug, Serialize, ToSchema)]
+struct UnavailableProvider {
+    provider: String,
+    /// The reason, with a hint.
+    message: String,
 }
 
 /// List the available models.
@@ -220,8 +248,16 @@ struct ModelList {
     responses((status = 200, body = ModelList), docs::Unauthorized, docs::TooManyRequests)
 )]
 async fn models(State(app): State<App>, _: Authenticated) -> JsonResponse<ModelList> {
-    let mut items = Vec::new();
-    for listed in app.services.models.list().await {
+    let (mut items, mut unavailable) = (Vec::new(), Vec::new());
+    let all = app.services.models.list().await;
+    // The first provider has the default model. It is not asked again: that takes seconds if it
+    // cannot be reached.
+    let default_model = all.first().and_then(|first| {
+        let listed = || first.models.as_ref().ok()?.first();
+        let set = first.default_model.as_ref().filter(|model| !model.is_empty());
+        Some(format!("{}:{}", first.provider, set.or_else(listed)?))
+    });
+    for listed in all {
         let provider = &listed.provider;
         match listed.models {
             Ok(models) => items.extend(models.into_iter().map(|model| ModelItem {
@@ -230,10 +266,12 @@ async fn models(State(app): State<App>, _: Authenticated) -> JsonResponse<ModelL
                 model,
                 enabled: true,
             })),
-            Err(error) => tracing::warn!(provider, %error, "the models cannot be listed"),
+            Err(error) => {
+                tracing::warn!(provider, %error, "the models cannot be listed");
+                let (provider, message) = (provider.clone(), explain(&error));
+                unavailable.push(UnavailableProvider { provider, message });
+            }
         }
     }
-    let chosen = app.services.models.choose(None).await.ok();
-    let default_model = chosen.map(|choice| format!("{}:{}", choice.provider, choice.model));
-    JsonResponse(ModelList { total: items.len(), items, default_model })
+    JsonResponse(ModelList { total: items.len(), items, default_model, unavailable })
 }

@@ -1,5 +1,7 @@
 //! Routes for stored conversations.
 
+use std::collections::HashMap;
+
 use axum::{Json as JsonResponse, extract::State};
 use savoir_store::{Session, SessionMessage, SessionSummary};
 use serde::Serialize;
@@ -40,6 +42,10 @@ struct SessionItem {
     kb_id: Option<String>,
     workflow_id: Option<String>,
     user_id: Option<String>,
+    /// The email address of the owner; only in another user's conversation, which administrators
+    /// can read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_email: Option<String>,
 }
 
 /// A conversation with its messages.
@@ -53,6 +59,10 @@ struct SessionDetail {
     workflow_id: Option<String>,
     user_id: Option<String>,
     message_count: u64,
+    /// The email address of the owner; only in another user's conversation, which administrators
+    /// can read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_email: Option<String>,
 }
 
 /// A message of a conversation.
@@ -62,6 +72,10 @@ struct MessageItem {
     role: &'static str,
     content: String,
     timestamp: String,
+    /// Whether the answer was stopped before its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    stopped: bool,
 }
 
 /// A message with its number in the conversation.
@@ -139,8 +153,13 @@ struct Deleted {
 }
 
 impl SessionItem {
-    fn new(SessionSummary { session, title }: SessionSummary, viewer: i64) -> Self {
+    fn new(
+        SessionSummary { session, title }: SessionSummary,
+        viewer: i64,
+        owners: &Owners,
+    ) -> Self {
         Self {
+            user_email: owners.email(&session, viewer),
             session_id: shown_id(&session, viewer),
             title,
             created_at: session.created_at.to_string(),
@@ -159,6 +178,7 @@ impl From<SessionMessage> for MessageItem {
             role: message.speaker.as_str(),
             content: message.content,
             timestamp: message.at.to_string(),
+            stopped: message.is_stopped,
         }
     }
 }
@@ -176,7 +196,9 @@ async fn list(
 ) -> ApiResult<JsonResponse<SessionList>> {
     let sessions = app.database.sessions().list(owner(&authenticated.caller)).await?;
     let Authenticated { caller, body: Query(page) } = authenticated;
-    let item = |session: &SessionSummary| SessionItem::new(session.clone(), caller.user.id);
+    let owners = Owners::load(&app, &caller).await?;
+    let item =
+        |session: &SessionSummary| SessionItem::new(session.clone(), caller.user.id, &owners);
     Ok(JsonResponse(SessionList { sessions: page.of(&sessions).iter().map(item).collect() }))
 }
 
@@ -196,7 +218,9 @@ async fn get(
 ) -> ApiResult<JsonResponse<SessionDetail>> {
     let session = find(&app, &authenticated.caller, &id).await?;
     let messages = app.database.sessions().messages(&session.id, Some(MAX_SHOWN_MESSAGES)).await?;
+    let owners = Owners::load(&app, &authenticated.caller).await?;
     Ok(JsonResponse(SessionDetail {
+        user_email: owners.email(&session, authenticated.caller.user.id),
         session_id: shown_id(&session, authenticated.caller.user.id),
         message_count: session.message_count,
         messages: messages.into_iter().map(Into::into).collect(),
@@ -298,7 +322,25 @@ async fn rename(
         return Err(not_found(&id));
     }
     let title = title.map(str::to_owned);
-    Ok(JsonResponse(SessionItem::new(SessionSummary { session, title }, caller.user.id)))
+    let owners = Owners::load(&app, &caller).await?;
+    let summary = SessionSummary { session, title };
+    Ok(JsonResponse(SessionItem::new(summary, caller.user.id, &owners)))
+}
+
+/// The email addresses of all accounts, for administrators.
+struct Owners(HashMap<i64, String>);
+
+impl Owners {
+    async fn load(app: &App, caller: &Caller) -> ApiResult<Self> {
+        let users =
+            if caller.user.is_admin() { app.database.accounts().list().await? } else { Vec::new() };
+        Ok(Self(users.into_iter().map(|user| (user.id, user.email)).collect()))
+    }
+
+    /// The address of the owner, if the conversation belongs to another user.
+    fn email(&self, session: &Session, viewer: i64) -> Option<String> {
+        session.user_id.filter(|id| *id != viewer).and_then(|id| self.0.get(&id).cloned())
+    }
 }
 
 /// The owner filter: the caller, or none for an administrator, who sees all conversations.

@@ -257,16 +257,23 @@ async fn conversations_are_private_to_their_user() {
     assert_eq!(place.kept().await.len(), 2);
     let own = bob.get("/api/v1/chat/sessions/s").await.json();
     assert_eq!((&own["session_id"], &own["message_count"]), (&json!("s"), &json!(2)));
-    // An administrator can read it, but the administrator's own message starts another
-    // conversation.
+    // An administrator can read it, but not write in it.
     let owner = json!(place.ada.id().to_string());
     assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], owner);
-    say(&admin, "private").await.streams(&[HELLO, YOU, DONE]);
+    let refused = say(&admin, "private").await;
+    refused.is(
+        403,
+        &json!({
+            "detail": "This conversation belongs to another user",
+            "hint": "start a conversation of your own, with another id",
+        }),
+    );
     assert_eq!(place.kept().await, ["user: mine", "assistant: Hello you"]);
-    let asked = place.model.asked().pop().unwrap();
-    assert_eq!(asked.messages[1..], [user("private")], "nothing of another user is sent");
-    let own = json!(admin.id().to_string());
-    assert_eq!(admin.get("/api/v1/chat/sessions/s").await.json()["user_id"], own);
+    let listed = admin.get("/api/v1/chat/sessions").await.json();
+    let owners = listed["sessions"].as_array().unwrap().iter().map(|one| &one["user_email"]);
+    assert_eq!(owners.collect::<Vec<_>>(), ["bob@example.org", "ada@example.org"]);
+    let shown = admin.get("/api/v1/chat/sessions/s").await.json();
+    assert_eq!(shown["user_email"], "ada@example.org");
     // Each of several users who start a conversation concurrently gets their own.
     let people = [&admin, &place.ada, &bob, &place.ada, &bob];
     let posts = people[1..].iter().map(async |person| {
@@ -323,6 +330,10 @@ async fn models_are_listed() {
         ("error", r#"{"message": "Chat generation failed"}"#),
         ("done", r#"{"status": "error", "message": "Chat generation failed"}"#),
     ]);
+    // The API defines these texts; the record of the run has the reason.
+    let run = &ada.get("/api/v1/runs").await.json()["runs"][0];
+    let error = run["error"].as_str().unwrap();
+    assert!(error.starts_with("no language model is configured; "), "{error}");
 }
 
 const START: (&str, &str) =
