@@ -371,8 +371,11 @@ pub struct ModelCall {
     pub node: Option<Arc<str>>,
     /// `provider:model`
     pub model: String,
-    /// The token counts, if the provider reports them.
+    /// The token counts, if the provider reports them, or an estimate.
     pub usage: Option<Usage>,
+    /// Whether `usage` is an estimate, because the answer was stopped before the provider reported
+    /// it.
+    pub is_estimate: bool,
     /// Why the answer ended; `None` if it failed or was cancelled.
     pub finish: Option<Finish>,
     /// What failed, in words for users.
@@ -388,6 +391,11 @@ pub struct ModelCalls(Arc<Mutex<Vec<ModelCall>>>);
 impl ModelCalls {
     fn add(&self, call: ModelCall) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+    }
+
+    /// Whether no emitter can add a request: the run has ended.
+    pub fn is_complete(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// Removes and returns the requests so far.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::{FutureExt as _, StreamExt as _};
-use savoir_knowledge::Knowledge;
+use savoir_knowledge::{Knowledge, chunk::estimate_tokens};
 use savoir_model::{ChatRequest, Chunk, Finish, Message, ModelError, Models, Usage};
 use savoir_store::{Database, ModelRequest};
 
@@ -91,11 +91,14 @@ impl Services {
         let choice = match self.models.choose(question.model).await {
             Ok(choice) => choice,
             Err(error) => {
+                // Recorded like a failed request, so that the record of the run has the reason.
+                out.note_model_call(ModelCall::unsent(question.model, &error));
                 out.emit(Event::warning(explain(&error))).await?;
                 answer.error = Some(error);
                 return Ok(());
             }
         };
+        let sent: usize = question.messages.iter().map(|message| estimated(message)).sum();
         let request = ChatRequest {
             model: choice.model.clone(),
             messages: question.messages,
@@ -142,10 +145,20 @@ impl Services {
                 }
             }
         };
+        // Providers report the usage at the end, which a stopped answer does not reach.
+        let is_estimate = result.is_err() && finish.is_none();
+        if is_estimate {
+            let reported = spent.unwrap_or_default();
+            spent = Some(Usage {
+                input: reported.input.max(sent as u64),
+                output: reported.output.max(estimate_tokens(&answer.text) as u64),
+            });
+        }
         out.note_model_call(ModelCall {
             node: None,
             model: format!("{}:{}", choice.provider, choice.model),
             usage: spent,
+            is_estimate,
             finish,
             error: answer.error.as_ref().map(explain_to_owner),
             duration: began.elapsed(),
@@ -208,6 +221,39 @@ fn explain_to_owner(error: &ModelError) -> String {
         _ => String::new(),
     };
     with_help(format!("{}{told}", error.public_message()), error)
+}
+
+/// The estimated tokens of a message.
+fn estimated(message: &Message) -> usize {
+    match message {
+        Message::System(text) | Message::User(text) | Message::Assistant { text, .. } => {
+            estimate_tokens(text)
+        }
+        Message::Tool { .. } => 0,
+    }
+}
+
+impl ModelCall {
+    /// A request that was not sent, because no model could be chosen. `model` is what the caller
+    /// asked for.
+    pub fn unsent(model: Option<&str>, error: &ModelError) -> Self {
+        let provider = match error {
+            ModelError::Unreachable { provider, .. }
+            | ModelError::Refused { provider, .. }
+            | ModelError::TimedOut { provider, .. }
+            | ModelError::InvalidResponse { provider, .. } => Some(provider.as_str()),
+            _ => None,
+        };
+        Self {
+            node: None,
+            model: model.or(provider).unwrap_or_default().to_owned(),
+            usage: None,
+            is_estimate: false,
+            finish: None,
+            error: Some(explain_to_owner(error)),
+            duration: Duration::ZERO,
+        }
+    }
 }
 
 pub fn broken(provider: &str) -> ModelError {

@@ -35,6 +35,8 @@ const LOST_AFTER: Duration = Duration::from_mins(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum delay of a stream's last event until the run is stored.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum delay of a stopped run until it has noticed that.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long clients can attach to an ended run and get exactly the events that they missed.
 const ATTACH_PERIOD: Duration = Duration::from_mins(10);
 /// Maximum number of ended runs that stay in memory.
@@ -226,6 +228,18 @@ impl RunRecorder {
     pub(crate) async fn finish(&mut self) {
         let end = self.take_end(None);
         save(&self.app, &self.live, end).await;
+    }
+
+    /// Waits until the run has ended after its listener was closed, so that its record has its
+    /// last request to a model.
+    pub(crate) async fn wait_for_end(&self) {
+        let ended = async {
+            while !self.calls.is_complete() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // Ignored: a tool may need longer, and its user waits.
+        let _ = tokio::time::timeout(END_TIMEOUT, ended).await;
     }
 
     /// Stores a run that was ended early.

@@ -273,6 +273,9 @@ impl Frames {
     async fn end(&mut self, last: &[Event], stopped: Option<&str>) -> Bytes {
         self.over = true;
         self.events.close();
+        if stopped == Some(STOPPED_MESSAGE) {
+            self.recorder.wait_for_end().await;
+        }
         for event in last {
             self.recorder.record(event);
         }

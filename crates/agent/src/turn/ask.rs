@@ -44,7 +44,11 @@ impl TurnRun<'_> {
         let services = &self.agent.services;
         let choice = match services.models.choose(self.agent.model.as_deref()).await {
             Ok(choice) => choice,
-            Err(error) => return Ok(failed(error)),
+            Err(error) => {
+                let model = self.agent.model.as_deref();
+                self.events.out.note_model_call(ModelCall::unsent(model, &error));
+                return Ok(failed(error));
+            }
         };
         let (temperature, max_tokens) = (self.agent.temperature, self.agent.max_tokens);
         let model = choice.model.clone();
@@ -56,10 +60,20 @@ impl TurnRun<'_> {
         let mut partial = PartialReply { input_tokens_sent, ..PartialReply::default() };
         let began = Instant::now();
         let received = self.receive(stream, &choice.provider, &mut partial).await;
+        // Providers report the usage at the end, which a stopped answer does not reach.
+        let is_estimate = received.is_err() && partial.finish.is_none();
+        if is_estimate {
+            let reported = partial.usage.unwrap_or_default();
+            partial.usage = Some(Usage {
+                input: reported.input.max(partial.input_tokens_sent),
+                output: reported.output.max(partial.received),
+            });
+        }
         self.events.out.note_model_call(ModelCall {
             node: None,
             model: format!("{}:{}", choice.provider, choice.model),
             usage: partial.usage,
+            is_estimate,
             finish: partial.finish,
             error: partial.reply.error.as_ref().map(explain),
             duration: began.elapsed(),

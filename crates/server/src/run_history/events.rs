@@ -109,9 +109,11 @@ impl EventLog {
         let usage = call.usage.unwrap_or_default();
         self.usage.input += usage.input;
         self.usage.output += usage.output;
-        let [input, output] = self.model_tokens.entry(call.model.clone()).or_default();
-        *input = input.saturating_add(usage.input);
-        *output = output.saturating_add(usage.output);
+        if call.usage.is_some() || call.error.is_none() {
+            let [input, output] = self.model_tokens.entry(call.model.clone()).or_default();
+            *input = input.saturating_add(usage.input);
+            *output = output.saturating_add(usage.output);
+        }
         self.finish = call.finish.or(self.finish);
         if let Some(error) = &call.error {
             self.error.get_or_insert_with(|| error.clone());
@@ -129,7 +131,12 @@ impl EventLog {
         if let Some(error) = call.error {
             data["error"] = error.into();
         }
-        self.model = Some(call.model);
+        if call.is_estimate {
+            data["is_estimate"] = true.into();
+        }
+        if !call.model.is_empty() {
+            self.model = Some(call.model);
+        }
         self.push(at, "usage", data);
     }
 
@@ -272,6 +279,7 @@ mod tests {
                     node: None,
                     model: "stub:one".to_owned(),
                     usage: Some(Usage { input: tokens, output: 1 }),
+                    is_estimate: false,
                     finish: Some(Finish::Length),
                     error: None,
                     duration: at(5),

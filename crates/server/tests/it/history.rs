@@ -203,6 +203,31 @@ async fn detached_run_outlives_its_client() {
     model.has_open(0).await;
     let run = ended(&ada, &id).await;
     assert_eq!((&run["state"], &run["output"]), (&json!("stopped"), &json!("Hello")));
+    // The model reported no usage before the end, so it is estimated.
+    assert!(run["input_tokens"].as_u64() > Some(0) && run["output_tokens"].as_u64() > Some(0));
+}
+
+#[tokio::test]
+async fn stopped_chat_answer_is_marked() {
+    let (_server, model, ada) = with(&[Answer::Hangs(&["Hel", "lo"])]).await;
+    let body = json!({"session_id": "s", "message": "Hi", "detached": true});
+    let request = ada.request(Method::POST, "/api/v1/chat/completions");
+    let response = request.json(&body).send().await.unwrap();
+    let id = response.headers()["x-savoir-run"].to_str().unwrap().to_owned();
+    model.has_open(1).await;
+    assert_eq!(ada.call(&format!("{RUNS}/{id}/stop")).await.status, 204);
+    model.has_open(0).await;
+    ended(&ada, &id).await;
+    for _ in 0..100 {
+        let session = ada.get("/api/v1/chat/sessions/s").await.json();
+        let messages = session["messages"].as_array().unwrap();
+        if let [asked, answered] = messages.as_slice() {
+            assert_eq!((&asked["stopped"], &answered["stopped"]), (&Value::Null, &json!(true)));
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the answer was not stored");
 }
 
 #[tokio::test]
