@@ -282,7 +282,13 @@ pub fn first_input(skill: &Skill, text: &str) -> Map<String, Value> {
 
 /// Like [`first_input`], for what a user writes after the name of a skill: without a declared input,
 /// it is the value of the first undeclared placeholder, or the request.
+///
+/// A skill with several inputs also takes one line `name: value` for each of them. Further lines of
+/// a value are indented by two spaces.
 pub fn inputs_of_message(skill: &Skill, text: &str) -> Map<String, Value> {
+    if let Some(named) = named_inputs(skill, text) {
+        return named;
+    }
     let declared = first_input(skill, text);
     if !declared.is_empty() {
         return declared;
@@ -290,6 +296,34 @@ pub fn inputs_of_message(skill: &Skill, text: &str) -> Map<String, Value> {
     let undeclared = undeclared_inputs(skill).into_iter().next();
     let name = undeclared.unwrap_or_else(|| REQUEST.to_owned());
     Map::from_iter([(name, text.into())])
+}
+
+/// Parses the lines `name: value` of a message; `None` if it does not start with one.
+fn named_inputs(skill: &Skill, text: &str) -> Option<Map<String, Value>> {
+    if skill.inputs.len() < 2 {
+        return None;
+    }
+    let named = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let input = skill.inputs.iter().find(|input| input.name == name.trim_end())?;
+        Some((input.name.clone(), value.trim().to_owned()))
+    };
+    let mut values: Vec<(String, String)> = Vec::new();
+    for line in text.trim().lines() {
+        let found = named(line).filter(|(name, _)| values.iter().all(|(known, _)| known != name));
+        if let Some(found) = found {
+            values.push(found);
+            continue;
+        }
+        // A message that starts with another line is a value as a whole.
+        let (_, value) = values.last_mut()?;
+        if !value.is_empty() {
+            value.push('\n');
+        }
+        value.push_str(line.strip_prefix("  ").unwrap_or(line));
+    }
+    (!values.is_empty())
+        .then(|| values.into_iter().map(|(name, value)| (name, value.into())).collect())
 }
 
 #[cfg(test)]
@@ -337,5 +371,21 @@ mod tests {
         assert_eq!(Value::from(inputs_of(declared)), json!({"x": "b"}));
         assert_eq!(Value::from(inputs_of("---\nname: a\n---\n{{y}} {{z}}")), json!({"y": "b"}));
         assert_eq!(Value::from(inputs_of("---\nname: a\n---\nDo it.")), json!({"request": "b"}));
+    }
+
+    #[test]
+    fn message_with_names_sets_several_inputs() {
+        let two = "---\nname: a\ninputs: [{name: to, type: text}, {name: text, type: text}]\n---\n";
+        let two = skill(two, Dialect::AGENT_FLOW);
+        let inputs_of = |text: &str| Value::from(inputs_of_message(&two, text));
+        assert_eq!(inputs_of("to: Ada\ntext: Hello"), json!({"to": "Ada", "text": "Hello"}));
+        let long = "text: Dear\n  to: you\n\n    and me\nto: Ada";
+        assert_eq!(inputs_of(long), json!({"text": "Dear\nto: you\n\n  and me", "to": "Ada"}));
+        assert_eq!(inputs_of("Hello\nto: Ada"), json!({"to": "Hello\nto: Ada"}));
+        assert_eq!(inputs_of("from: Ada"), json!({"to": "from: Ada"}));
+        // A skill with one input takes the whole text.
+        let one =
+            skill("---\nname: a\ninputs: [{name: to, type: text}]\n---\n", Dialect::AGENT_FLOW);
+        assert_eq!(Value::from(inputs_of_message(&one, "to: Ada")), json!({"to": "to: Ada"}));
     }
 }
