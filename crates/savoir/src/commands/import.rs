@@ -90,7 +90,7 @@ async fn import_and_print(
     let owner_id = owner_id(skill_writer.database(), args.owner.as_deref()).await?;
     let (requested_name, notes) = (package.name.clone(), package.notes.clone());
     let (imported, report) = skill_writer
-        .import(package, owner_id, ImportSource::Person)
+        .import(package, owner_id, ImportSource::Person, None)
         .await
         .map_err(CommandError::input)?;
     let name = imported.file.name();

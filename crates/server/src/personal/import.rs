@@ -62,11 +62,13 @@ pub(crate) struct ImportedSkill {
 impl SkillWriter {
     /// Scans an imported skill and stores it. It replaces the owner's skill of the same name. A
     /// skill in which the scan found something is disabled, until a user has reviewed these files.
+    /// `registry_version` is `name@version` if the files are a version of the registry.
     pub async fn import(
         &self,
         package: Package,
         owner: Option<String>,
         by: ImportSource,
+        registry_version: Option<String>,
     ) -> Result<(StoredSkill, Report), StoreSkillError> {
         let own = package.name.clone();
         let report = scan(package.text.clone(), package.resources.clone()).await?;
@@ -77,6 +79,7 @@ impl SkillWriter {
             let fresh = SkillFacts {
                 source: Provenance::Imported,
                 source_id: (new.name != own).then(|| own.clone()),
+                source_version: registry_version.clone(),
                 digest: Some(digest(&new.text, &new.resources)),
                 ..SkillFacts::authored(None, Timestamp::now())
             };

@@ -34,6 +34,7 @@ pub struct Item {
     #[schema(value_type = String)]
     source: Provenance,
     source_id: Option<String>,
+    /// The version at the source; `name@version` for a skill from the registry.
     source_version: Option<String>,
     /// The last time that an agent used the skill.
     last_used_at: Option<String>,

@@ -85,6 +85,8 @@ async fn list(
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes the form for the OpenAPI document")]
 struct ImportForm {
+    /// `name@version` if the file is a version of the registry. It precedes the file.
+    registry_version: Option<String>,
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
@@ -111,14 +113,16 @@ async fn import(State(app): State<App>, authenticated: Authenticated<Raw>) -> Ap
     let Authenticated { caller, body: Raw(request) } = authenticated;
     let deadline = Duration::from_secs(BODY_TIMEOUT_SECONDS);
     let given = tokio::time::timeout(deadline, given(request)).await;
-    let (file, bytes) = given.map_err(|_| ApiError::too_slow())?.map_err(about_the_file)?;
+    let given = given.map_err(|_| ApiError::too_slow())?.map_err(about_the_file)?;
+    let Given { file, bytes, registry_version } = given;
     let read = move || from_bytes(file.as_deref(), &bytes);
     let package = tokio::task::spawn_blocking(read).await;
     let package = package.map_err(|error| ApiError::internal("Failed to import skill", &error))?;
     let package = package.map_err(|error| unfit(&error))?;
     let mut notes = package.notes.clone();
     let by = ImportSource::of(&caller);
-    let settled = app.skills.skill_writer().import(package, Some(caller.owner_id()), by).await;
+    let writer = app.skills.skill_writer();
+    let settled = writer.import(package, Some(caller.owner_id()), by, registry_version).await;
     let (settled, report) = settled.map_err(|error| store_error(&error))?;
     let verdict = report.verdict;
     let (skill, user) = (&settled.file.key, caller.user.id);
@@ -150,18 +154,31 @@ fn about_the_file(error: ApiError) -> ApiError {
     }
 }
 
-/// The file of a request, with its name if it has one.
-async fn given(request: Request) -> ApiResult<(Option<String>, Bytes)> {
+/// The file of a request.
+#[derive(Debug, Default)]
+struct Given {
+    /// Its name, if it has one.
+    file: Option<String>,
+    bytes: Bytes,
+    /// `name@version` if the file is a version of the registry.
+    registry_version: Option<String>,
+}
+
+/// Maximum bytes of `name@version`.
+const MAX_REGISTRY_VERSION_BYTES: usize = 256;
+
+async fn given(request: Request) -> ApiResult<Given> {
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
         "text/markdown" | "text/plain" | "text/x-markdown" => {
-            Ok((None, body::bytes(request, MAX_ARCHIVE_BYTES as usize).await?))
+            let bytes = body::bytes(request, MAX_ARCHIVE_BYTES as usize).await?;
+            Ok(Given { bytes, ..Given::default() })
         }
         "application/zip" | "application/x-zip-compressed" => {
             let bytes = body::bytes(request, MAX_ARCHIVE_BYTES as usize).await?;
-            Ok((Some("skill.zip".to_owned()), bytes))
+            Ok(Given { file: Some("skill.zip".to_owned()), bytes, ..Given::default() })
         }
         "multipart/form-data" => part(request).await,
         _ => {
@@ -172,17 +189,24 @@ async fn given(request: Request) -> ApiResult<(Option<String>, Bytes)> {
     }
 }
 
-async fn part(request: Request) -> ApiResult<(Option<String>, Bytes)> {
+async fn part(request: Request) -> ApiResult<Given> {
     let mut request = request.map(|body| Body::new(Limited::new(body, MAX_FORM_BYTES)));
     // The default limit of axum is lower.
     DefaultBodyLimit::disable().apply(&mut request);
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|_| missing_file())?;
+    let mut registry_version = None;
     while let Some(part) = form.next_field().await.map_err(|error| form_error(&error))? {
-        if part.name() == Some("file") {
-            let name = part.file_name().map(str::to_owned);
+        if part.name() == Some("registry_version") {
+            let text = part.text().await.map_err(|error| form_error(&error))?;
+            let is_version = text.len() <= MAX_REGISTRY_VERSION_BYTES
+                && text.contains('@')
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || "/@.+-_".contains(c));
+            registry_version = is_version.then_some(text);
+        } else if part.name() == Some("file") {
+            let file = part.file_name().map(str::to_owned);
             let bytes = part.bytes().await.map_err(|error| form_error(&error))?;
-            return Ok((name, bytes));
+            return Ok(Given { file, bytes, registry_version });
         }
     }
     Err(missing_file())

@@ -39,6 +39,27 @@ fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
+#[tokio::test]
+async fn skill_from_the_registry_remembers_its_version() {
+    let server = TestServer::start().await;
+    let ann = server.register("ann@x.org").await;
+    let from = async |version: &str| {
+        let part = |name: &str, value: &str| {
+            format!("--x\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+        };
+        let form = [part("registry_version", version), part("file", TEXT), "--x--\r\n".to_owned()];
+        import(&ann, "multipart/form-data; boundary=x", form.concat().into()).await
+    };
+    let added = from("acme/letter@1.0.1").await;
+    assert_eq!(added.status, 201, "{}", added.text);
+    assert_eq!(added.json()["source_version"], "acme/letter@1.0.1");
+    let listed = ann.get("/api/v1/personal-skills").await.json();
+    assert_eq!(listed["skills"][0]["source_version"], "acme/letter@1.0.1");
+    // Another text is not a version.
+    assert_eq!(from("<b>letter</b>@1").await.json()["source_version"], Value::Null);
+    assert_eq!(from("letter").await.json()["source_version"], Value::Null);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn file_is_imported_and_deleted() {
     for_each_server(|_| {}, async |server| {
