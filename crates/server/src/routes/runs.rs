@@ -466,8 +466,9 @@ fn hidden_kinds(caller: &Caller) -> Vec<RunKind> {
 }
 
 fn missing(id: &str) -> ApiError {
-    ApiError::not_found(format!("Run {id} not found"))
-        .with_hint("GET /api/v1/runs lists your runs; old ones are deleted after some time")
+    ApiError::not_found(format!("Run {id} not found")).with_hint(
+        "check the id; the runs of other accounts are not shown, and old runs are deleted",
+    )
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -7,9 +7,11 @@ use serde_json::{Map, Value};
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
+    span::{Attributes, Id},
 };
 use tracing_subscriber::{
-    EnvFilter, Layer, fmt, layer::Context, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+    EnvFilter, Layer, fmt, layer::Context, layer::SubscriberExt as _, registry::LookupSpan,
+    util::SubscriberInitExt as _,
 };
 
 use crate::{
@@ -43,10 +45,27 @@ pub(super) fn start(format: LogFormat, level: LogLevel) -> Result<LogTail, Comma
 /// Copies each line of the log to a [`LogTail`].
 struct TailLayer(LogTail);
 
-impl<S: Subscriber> Layer<S> for TailLayer {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+/// The fields of a span, for example the method and the path of a request.
+struct SpanFields(Map<String, Value>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TailLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id) else { return };
+        let mut fields = EventFields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(SpanFields(fields.others));
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = EventFields::default();
         event.record(&mut fields);
+        for span in context.event_scope(event).into_iter().flatten() {
+            let extensions = span.extensions();
+            let Some(SpanFields(outer)) = extensions.get() else { continue };
+            for (name, value) in outer {
+                fields.others.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
         let level = match *event.metadata().level() {
             Level::ERROR => "error",
             Level::WARN => "warn",

@@ -99,11 +99,19 @@ fn report_refused(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
     let document = &context.reading.document;
     let places = template::scan(document.body(), Grammar::AgentFlowCheck);
     let first = places.iter().find(|place| !declares(skill, &place.name));
+    let near = match names.as_slice() {
+        [name] => nearest(name, skill.inputs.iter().map(|input| input.name.as_str())),
+        _ => None,
+    };
+    let help = match (near, names.join("`, `")) {
+        (Some(near), names) => {
+            format!("did you mean `{near}`? Or declare `{names}` under `inputs`")
+        }
+        (None, names) => format!("declare `{names}` under `inputs`"),
+    };
     let span = first.map_or(document.head_span(), |place| in_body(document, place));
     found.push(
-        Diagnostic::error(UNDECLARED_PLACEHOLDER.code, span, message)
-            .field("prompt")
-            .help(format!("declare `{}` under `inputs`", names.join("`, `"))),
+        Diagnostic::error(UNDECLARED_PLACEHOLDER.code, span, message).field("prompt").help(help),
     );
 }
 
