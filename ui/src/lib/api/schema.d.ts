@@ -3331,6 +3331,8 @@ export interface components {
         };
         /** @description A SKILL.md or a zip. */
         ImportForm: {
+            /** @description `name@version` if the file is a version of the registry. It precedes the file. */
+            registry_version?: string | null;
             /** Format: binary */
             file: string;
         };
@@ -3387,6 +3389,7 @@ export interface components {
             lifecycle_state: string;
             source: string;
             source_id?: string | null;
+            /** @description The version at the source; `name@version` for a skill from the registry. */
             source_version?: string | null;
             /** @description The last time that an agent used the skill. */
             last_used_at?: string | null;
@@ -3526,6 +3529,8 @@ export interface components {
             role: string;
             content: string;
             timestamp: string;
+            /** @description Whether the answer was stopped before its end. */
+            stopped?: boolean;
         };
         MessageList: {
             messages: components["schemas"]["NumberedMessage"][];
@@ -3544,6 +3549,8 @@ export interface components {
             items: components["schemas"]["ModelItem"][];
             default_model?: string | null;
             total: number;
+            /** @description Providers whose models cannot be listed. */
+            unavailable?: components["schemas"]["UnavailableProvider"][];
         };
         /** @description The price of a model, in US dollars per million tokens. */
         ModelPrice: {
@@ -4337,6 +4344,11 @@ export interface components {
             user_id?: string | null;
             /** Format: int64 */
             message_count: number;
+            /**
+             * @description The email address of the owner; only in another user's conversation, which administrators
+             *     can read.
+             */
+            user_email?: string | null;
         };
         /** @description A conversation in a list. */
         SessionItem: {
@@ -4350,6 +4362,11 @@ export interface components {
             kb_id?: string | null;
             workflow_id?: string | null;
             user_id?: string | null;
+            /**
+             * @description The email address of the owner; only in another user's conversation, which administrators
+             *     can read.
+             */
+            user_email?: string | null;
         };
         SessionList: {
             sessions: components["schemas"]["SessionItem"][];
@@ -4716,6 +4733,12 @@ export interface components {
         Transferred: {
             namespace: string;
             owner: string;
+        };
+        /** @description A provider whose models cannot be listed. */
+        UnavailableProvider: {
+            provider: string;
+            /** @description The reason, with a hint. */
+            message: string;
         };
         /** @description What an update would change. */
         UpdateDifference: {
