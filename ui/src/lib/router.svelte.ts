@@ -49,6 +49,11 @@ export function guardLeaving(ask: Guard): () => void {
   }
 }
 
+/** Whether the page may hold text that is not saved. */
+export function isGuarded(): boolean {
+  return guard !== undefined
+}
+
 /** Opens a path of the app. */
 export async function navigate(to: string, options: { replace?: boolean; force?: boolean } = {}): Promise<void> {
   const url = new URL(to, window.location.href)

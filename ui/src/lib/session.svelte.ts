@@ -1,11 +1,15 @@
 /** The account that is logged in. The session itself is an HttpOnly cookie that scripts cannot read. */
+import { tick } from 'svelte'
 import { api, whenExpired } from './api/client'
 import type { SessionInfo, User } from './api/types'
+import { isGuarded } from './router.svelte'
 
 class Session {
   info = $state<SessionInfo>()
   /** The session ended while the app was open. */
   expired = $state(false)
+  /** It ended on a page with text that is not saved: the page stays below the login. */
+  held = $state(false)
 
   get user(): User | null {
     return this.info?.user ?? null
@@ -24,9 +28,17 @@ class Session {
   }
 
   async login(email: string, password: string): Promise<void> {
+    const before = this.user?.id
     await api.post('/api/v1/auth/session', { email, password })
     this.expired = false
-    await this.load()
+    const info = await api.get<SessionInfo>('/api/v1/auth/session')
+    // The page of one account is not shown to another one.
+    if (this.held && info.user?.id !== before && this.info) {
+      this.info.user = null
+      await tick()
+    }
+    this.held = false
+    this.info = info
   }
 
   async register(email: string, password: string): Promise<void> {
@@ -42,13 +54,15 @@ class Session {
   async logout(): Promise<void> {
     await api.delete('/api/v1/auth/session')
     this.expired = false
+    this.held = false
     if (this.info) this.info.user = null
   }
 
   expire(): void {
     if (!this.info?.user) return
     this.expired = true
-    this.info.user = null
+    if (isGuarded()) this.held = true
+    else this.info.user = null
   }
 }
 

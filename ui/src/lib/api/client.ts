@@ -103,8 +103,9 @@ export async function send(
   }
   if (!answer.ok) {
     const error = await toError(answer)
-    if (error.status === 401 && !to.startsWith('/api/v1/auth/')) onExpired()
-    throw error
+    if (error.status !== 401 || to.startsWith('/api/v1/auth/')) throw error
+    onExpired()
+    throw new ApiError(401, common.sessionEnded)
   }
   return answer
 }

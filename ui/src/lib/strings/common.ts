@@ -29,6 +29,8 @@ export const common = {
   dropFile: 'Drop files here',
   chooseFile: 'Choose files',
   chooseFolder: 'Choose a folder',
+  address: { message: 'The address must start with http:// or https://', hint: 'For example http://127.0.0.1:8000/v1, with a port if the server has one.' },
+  sessionEnded: 'Your session has ended.',
   hints: {
     offline: 'Check that the server runs and that you are online, then try again.',
     login: 'Log in again.',
