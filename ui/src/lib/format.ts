@@ -56,6 +56,11 @@ export function cost(dollars: number | undefined | null): string {
   return dollars > 0 && dollars < 0.01 ? `$${dollars.toFixed(4)}` : `$${dollars.toFixed(2)}`
 }
 
+/** Messages of the server start in lower case. Names in them, such as `a_b` or `x:y`, stay as they are. */
+export function sentence<T extends string | undefined>(message: T): T {
+  return (message && /^[a-z]+[ ,]/.test(message) ? message.charAt(0).toUpperCase() + message.slice(1) : message) as T
+}
+
 /** `1 skill`, `2 skills` */
 export function count(value: number, one: string, many = `${one}s`): string {
   return `${number(value)} ${value === 1 ? one : many}`

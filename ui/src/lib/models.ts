@@ -1,10 +1,13 @@
 /** The models of the server. */
-import { api, isAbort } from './api/client'
+import { api, ApiError, isAbort } from './api/client'
 import type { ModelItem } from './api/types'
+import { common } from './strings/common'
 
 export interface ModelList {
   items: ModelItem[]
   default_model?: string | null
+  /** Providers whose models cannot be listed. */
+  unavailable?: { provider: string; message: string }[]
 }
 
 /** Milliseconds before the second try. */
@@ -20,7 +23,14 @@ export async function listModels(signal?: AbortSignal): Promise<ModelList> {
     if (isAbort(error)) throw error
     return undefined
   })
-  if (first?.items.length) return first
+  // The server has repeated its request to a provider that it cannot reach.
+  if (first?.items.length || first?.unavailable?.length) return first
   await new Promise((resolve) => setTimeout(resolve, PAUSE))
   return list()
+}
+
+/** Fails if the address of a provider is not one, in words for its field. The server names its settings file. */
+export function checkAddress(address: string): void {
+  const { message, hint } = common.address
+  if (address.trim() && !/^https?:\/\/[^/\s]/i.test(address.trim())) throw new ApiError(400, message, { hint, field: 'base_url' })
 }

@@ -9,6 +9,7 @@ export const explain = {
   approval: 'Run it again and answer the question in time.',
   model: 'Try again. If it fails again, ask an administrator to check the models.',
   modelAdmin: 'Check the key and the address under Administration, Models and keys.',
+  modelBusy: 'If it fails again, choose another model.',
   tool: 'This is what the tool reported. The log and the list of what it accessed say more.',
   other: 'The steps and the log say more.',
   open: 'Open Administration',

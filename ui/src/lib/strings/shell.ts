@@ -24,7 +24,7 @@ export const shell = {
     title: 'Go to',
     placeholder: 'Find a skill, a document base, a workflow, a chat or a page',
     empty: 'Nothing found. The search looks at names and descriptions, not into documents or messages.',
-    kinds: { knowledge: 'Knowledge base', workflow: 'Workflow', chat: 'Chat' },
+    kinds: { knowledge: 'Knowledge base', workflow: 'Workflow', chat: 'Chat', chatOf: (email: string) => `Chat of ${email}` },
     /** Pages that the sidebar does not list. */
     more: [
       { label: 'Write a skill', note: 'Skills', href: '/skills/new', icon: 'plus', words: 'new create' },

@@ -2,10 +2,12 @@
 import { ApiError, api, asApiError, isAbort, path } from '$lib/api/client'
 import { follow, openStream, type StreamEvent } from '$lib/api/sse'
 import { chat as text } from '$lib/strings/chat'
+import { explain, isModelError } from '$lib/explain'
+import { session } from '$lib/session.svelte'
 import { announcer } from '$lib/toast.svelte'
 import { unsupported } from '../knowledge/types'
 import { addText, apply, words, type Answer, type Part, type Source } from './events'
-import { sessions } from './sessions.svelte'
+import { isOwn, sessions } from './sessions.svelte'
 import { newId, type Message, type RunItem, type SessionDetail } from './types'
 
 /** Milliseconds between updates while an answer arrives: smooth to read, cheap to render. */
@@ -35,6 +37,8 @@ export class Entry implements Answer {
   model = $state<string>()
   /** Whether steps and sources are loaded, not only the text. */
   complete = $state(false)
+  /** Stopped on this page, and not before it was loaded. */
+  stoppedHere = $state(false)
   /** The connection broke and is being opened again. */
   lost = $state(false)
   /** The knowledge base that was searched. */
@@ -70,8 +74,12 @@ export class Conversation {
   workflow = $state('')
   model = $state('')
   draft = $state('')
+  /** The inputs of the skill that the draft calls, if it has several. */
+  inputs = $state<Record<string, string>>({})
   editing = $state.raw<Entry>()
   started = $state(false)
+  /** Another account owns it, which an administrator can only read: its email address, if it is known. */
+  foreign = $state<{ email?: string }>()
   private abort: AbortController | undefined
   private stopping = false
 
@@ -100,6 +108,7 @@ export class Conversation {
       }
       this.started = true
       this.error = undefined
+      this.foreign = isOwn(detail) ? undefined : { email: detail.user_email ?? undefined }
       if (detail.message_count !== this.total || !this.entries.length) this.replace(detail)
       void this.attach()
     } catch (error) {
@@ -289,7 +298,10 @@ export class Conversation {
   private finish(answer: Entry, error: unknown): void {
     if (answer.state !== 'streaming') return
     answer.lost = false
-    if (this.stopping) answer.state = 'stopped'
+    if (this.stopping) {
+      answer.state = 'stopped'
+      answer.stoppedHere = true
+    }
     else if (error !== undefined) {
       answer.state = 'failed'
       answer.error = asApiError(error)
@@ -298,9 +310,10 @@ export class Conversation {
       if (part.kind === 'tool' && part.call.state === 'running') part.call.state = 'stopped'
       if (part.kind === 'steps') for (const step of part.steps) if (step.state === 'running') step.state = 'stopped'
     }
-    void this.describe(answer)
-    const said = answer.error?.message ?? (answer.state === 'stopped' ? text.stopped : text.answered(answer.text.slice(0, 400)))
-    announcer.say(said)
+    // The reason of a failure comes with the stored run.
+    void this.describe(answer).then(() => {
+      announcer.say(answer.error?.message ?? (answer.state === 'stopped' ? text.stopped : text.answered(answer.text.slice(0, 400))))
+    })
     void sessions.load().then(() => {
       this.total = sessions.list?.find((item) => item.session_id === this.id)?.message_count ?? this.total
     })
@@ -312,7 +325,11 @@ export class Conversation {
     const run = await api.get<RunItem>(path`/api/v1/runs/${answer.run}`).catch(() => undefined)
     if (!run) return
     answer.model = run.model ?? undefined
-    if (answer.state === 'failed' && run.error) answer.error = failure(answer, run.error)
+    if (answer.state !== 'failed' || !run.error) return
+    const { error } = run
+    answer.error = failure(answer, error)
+    // The warning says the same as the error.
+    answer.parts = answer.parts.filter((part) => part.kind !== 'warning' || !error.startsWith(part.message.split(';')[0] ?? ''))
   }
 
   /** Stops the answer; the words so far are kept. */
@@ -345,6 +362,7 @@ function toEntries(messages: Message[], kb: string): Entry[] {
     entry.question = question
     entry.kb = kb || undefined
     entry.run = message.run_id
+    if (message.stopped) entry.state = 'stopped'
     return entry
   })
 }
@@ -352,7 +370,12 @@ function toEntries(messages: Message[], kb: string): Entry[] {
 /** The error of an answer. Another model does not help if the skill itself cannot be used. */
 function failure(answer: Entry, message: string): ApiError {
   const skill = answer.parts.some((part) => part.kind === 'steps' && part.steps.some((step) => step.id.startsWith('skill:') && step.state === 'failed'))
-  return new ApiError(-1, message || text.failed, { hint: skill ? text.skillHint : text.failedHint })
+  const hint = (): string => {
+    if (skill) return text.skillHint
+    if (/^Missing required input/.test(message)) return text.inputHint
+    return isModelError(message) ? explain(message, { kind: 'chat', admin: session.admin }).hint : text.failedHint
+  }
+  return new ApiError(-1, message || text.failed, { hint: hint() })
 }
 
 /** Connects answers with their runs: a run starts when its question is stored. */

@@ -5,13 +5,14 @@ import type { Conversation, Entry } from './conversation.svelte'
 
 export function toMarkdown(conversation: Conversation, names: Map<string, string>): string {
   const title = conversation.title.replace(/\s+/g, ' ').slice(0, 120) || text.fresh
-  const body = conversation.entries.map((entry) => section(entry, names))
+  const body = conversation.entries.map((entry) => section(entry, names, conversation.foreign?.email))
   return [`# ${title}`, ...body].join('\n\n') + '\n'
 }
 
-function section(entry: Entry, names: Map<string, string>): string {
-  const who = entry.role === 'user' ? text.you : text.assistant
+function section(entry: Entry, names: Map<string, string>, owner?: string): string {
+  const who = entry.role === 'user' ? (owner ?? text.you) : text.assistant
   const lines = [`## ${who}, ${date(entry.at)}`, entry.text || (entry.error?.message ?? '')]
+  if (entry.state === 'stopped') lines.push(`*${text.stoppedStored}*`)
   const calls = entry.parts.flatMap((part) => (part.kind === 'tool' ? [part.call] : []))
   if (calls.length) lines.push(calls.map((call) => `- \`${call.tool}\`: ${text.tool.states[call.state]}`).join('\n'))
   if (entry.sources.length) {

@@ -1,5 +1,6 @@
 /** The list of conversations. */
 import { api, asApiError, path, type ApiError } from '$lib/api/client'
+import { session } from '$lib/session.svelte'
 import type { SessionItem } from './types'
 
 class Sessions {
@@ -25,6 +26,11 @@ class Sessions {
     await api.patch(path`/api/v1/chat/sessions/${id}`, { title })
     this.list = this.list?.map((item) => (item.session_id === id ? { ...item, title } : item))
   }
+}
+
+/** Whether a conversation belongs to the user, not to another account that an administrator looks at. */
+export function isOwn(item: Pick<SessionItem, 'user_id'>): boolean {
+  return !item.user_id || item.user_id === String(session.user?.id)
 }
 
 export const sessions = new Sessions()
