@@ -1,6 +1,7 @@
 /** What the parts of the editor share. */
 import { getContext, setContext } from 'svelte'
 import { api } from '$lib/api/client'
+import { sentence } from '$lib/format'
 import { session } from '$lib/session.svelte'
 import { listModels } from '$lib/models'
 import { isForMe, listSkills } from '$lib/skills'
@@ -25,6 +26,8 @@ export class Choices {
   bases = $state.raw<Base[]>()
   models = $state.raw<Model[]>()
   defaultModel = $state<string>()
+  /** Why the models of a provider cannot be listed. */
+  modelProblem = $state<string>()
   http = $state<boolean>()
   code = $state<boolean>()
 
@@ -42,7 +45,8 @@ export class Choices {
   }
 
   async loadModels(signal?: AbortSignal): Promise<void> {
-    const { items, default_model } = await listModels(signal)
+    const { items, default_model, unavailable } = await listModels(signal)
+    this.modelProblem = sentence(unavailable?.[0]?.message)
     this.models = items.filter((model) => model.enabled)
     this.defaultModel = default_model ?? undefined
   }
@@ -57,7 +61,7 @@ export class Choices {
   get offer(): Offer {
     return {
       skills: this.skills?.map(({ name, inputs }) => ({ name, inputs: (inputs ?? []).map(({ name, required }) => ({ name, required })) })),
-      bases: this.bases, models: this.models, http: this.http, code: this.code, admin: session.admin,
+      bases: this.bases, models: this.models, modelProblem: this.modelProblem, http: this.http, code: this.code, admin: session.admin,
     }
   }
 }

@@ -22,6 +22,8 @@ export interface Offer {
   skills?: { name: string; inputs: { name: string; required: boolean }[] }[]
   bases?: { id: string; name: string }[]
   models?: { id: string; model: string }[]
+  /** Why the models of a provider cannot be listed. */
+  modelProblem?: string
   http?: boolean
   code?: boolean
   /** Whether the user is an administrator, who can switch features on. */
@@ -75,14 +77,14 @@ function settings(step: Step, offer: Offer, problems: Problem[]): void {
   const error = (problem: { message: string; hint: string; href?: string }): void => void problems.push({ severity: 'error', ...problem, node: id })
   const skill = text(data, 'skillName').trim()
   if (step.type === 'llm') {
-    if (offer.models && !offer.models.length) error(words.noModel)
+    if (offer.models && !offer.models.length) error(offer.modelProblem ? words.modelDown(offer.modelProblem, offer.admin) : words.noModel)
     const model = text(data, 'model').trim()
     if (model && offer.models?.length && !offer.models.some((one) => one.id === model || one.model === model)) error(words.unknownModel(model))
   }
   if (step.type === 'skill') {
     if (!skill) error(words.noSkill)
     else mappings(step, skill, offer, problems)
-    if (offer.models && !offer.models.length) error(words.noModel)
+    if (offer.models && !offer.models.length) error(offer.modelProblem ? words.modelDown(offer.modelProblem, offer.admin) : words.noModel)
   }
   if (skill && (step.type === 'skill' || step.type === 'llm') && offer.skills && !offer.skills.some((one) => one.name === skill)) error(words.unknownSkill(skill))
   if (step.type === 'knowledge') {
