@@ -88,7 +88,7 @@ export const registry = {
     facts: {
       title: 'About',
       publisher: 'Publisher',
-      noPublisher: 'none: the skill has its own team',
+      noPublisher: 'the team of the skill',
       author: 'Author',
       license: 'Licence',
       published: 'Published',
@@ -118,6 +118,11 @@ export const registry = {
   install: {
     title: 'Install',
     add: 'Add to my skills',
+    yankedTitle: (version: string) => `Add the yanked version ${version}?`,
+    yankedReason: (reason: string) => `Its publisher yanked it: ${reason}`,
+    yankedText: 'Its publisher yanked it, so that new installs skip it. Choose another version if there is one.',
+    deprecatedTitle: (version: string) => `Add the deprecated version ${version}?`,
+    addAnyway: 'Add anyway',
     addText: 'Imports this version into your skills on this server. It is scanned first; if the scan finds something, it stays disabled until you have read the findings.',
     adding: 'Adding',
     added: (name: string) => `Added as ${name}.`,
