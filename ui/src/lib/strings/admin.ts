@@ -148,7 +148,7 @@ export const admin = {
     tested: ({ model, models, answered }: { model?: string; models?: number; answered?: boolean }, label: string) =>
       answered ? `${model ?? label} answered a test question.`
       : models === undefined ? `${label} can be reached.`
-      : `${label} can be reached; ${count(models, 'model')} found. No question was asked: enter a default model to test that one.`,
+      : `${label} can be reached; ${count(models, 'model')} found. The first one is the default; you can choose another one under Administration, Models and keys.`,
     inUse: 'In use',
     notSetUp: 'Not set up',
     saved: (label: string) => `Saved ${label}.`,
@@ -203,7 +203,7 @@ export const admin = {
     history: 'History of runs',
     retention: 'Days until a run is deleted',
     whole: 'Enter a whole number, 0 or more.',
-    amount: 'Enter a number, 0 or more.',
+    amount: 'Enter a number, 0 or more, with a point: 3.5',
     leave: 'Discard your changes?',
     leaveText: 'The limits that you changed are not saved yet.',
   },
@@ -227,7 +227,7 @@ export const admin = {
     download: 'Download as CSV',
     noDays: 'This server counts sums only, not days.',
     estimate: 'Cost is an estimate from the prices on “Models and keys”.',
-    select: 'Use the arrow keys to read single days.',
+    select: 'Use the arrow keys to read single values.',
   },
 
   log: {

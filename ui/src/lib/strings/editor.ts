@@ -1,5 +1,6 @@
 /** Texts of the text editor. */
 export const editor = {
+  keys: 'Tab indents. To leave the text, press Escape, then Tab.',
   find: 'Find',
   replace: 'Replace',
   next: 'Next match',

@@ -14,6 +14,7 @@ export const runs = {
   live: 'Live',
   back: 'Runs',
   again: 'Run again',
+  change: 'Change inputs and run',
   openSkill: 'Open skill',
   openWorkflow: 'Open workflow',
   stop: 'Stop',
@@ -35,7 +36,10 @@ export const runs = {
   openPassage: (number: number) => `Source ${number}`,
   error: 'Why it failed',
   wasStopped: 'The run was stopped before its end. What it wrote until then is kept.',
+  wasStoppedEmpty: 'The run was stopped before its end. Nothing that it wrote is kept.',
+  failedStep: 'failed',
   about: 'About',
+  estimated: 'The tokens are an estimate: the run was stopped before the provider reported them.',
   noCost: 'The cost is unknown, because no price is entered for the model.',
   enterPrices: 'Enter prices',
   facts: {
@@ -50,6 +54,6 @@ export const runs = {
     more: (many: number) => `${many} more are not listed.`,
   },
   spans: {
-    model: 'Model call', retrieval: 'Retrieval', tool: 'Tool call', denial: 'Sandbox denial', approval: 'Approval', node: 'Node', step: 'Step',
+    model: 'Model call', retrieval: 'Retrieval', tool: 'Tool call', denial: 'Sandbox denial', approval: 'Approval', node: 'Step', step: 'Step',
   } as Record<string, string>,
 }

@@ -79,3 +79,9 @@ export function subjectPath(run: RunItem): string | undefined {
   if (run.kind === 'workflow' && run.target) return `/workflows/${encodeURIComponent(run.target)}`
   return undefined
 }
+
+/** Marks an estimate: the provider of a stopped run has not reported its tokens. An unknown value is not 0. */
+export function about(run: Pick<RunItem, 'state' | 'input_tokens' | 'output_tokens'>, value: string): string {
+  if (run.state !== 'stopped') return value
+  return (run.input_tokens ?? 0) + (run.output_tokens ?? 0) > 0 && value !== '–' ? `≈ ${value}` : '–'
+}

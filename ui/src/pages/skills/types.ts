@@ -85,3 +85,6 @@ export interface DialectInfo {
   label: string
   fields: DialectField[]
 }
+
+/** Files that an interpreter or the system can run. */
+export const SCRIPT = /\.(py|js|mjs|cjs|ts|sh|bash|zsh|fish|rb|pl|php|lua|ps1|psm1|bat|cmd|exe|dll|so|wasm|jar|applescript)$/i
