@@ -53,7 +53,7 @@ describe('accounts', () => {
     const row = page.locator('.skill').filter({ hasText: BEN.email }).filter({ hasText: 'release-notes' })
     await row.getByRole('switch').click()
     await until(async () => (await stored('/api/v1/personal-skills'))[0]?.enabled === false)
-    assert.equal(await page.getByRole('switch', { name: 'Offer release-notes to agents', checked: false }).count(), 1)
+    assert.equal(await page.getByRole('switch', { name: `Offer release-notes of ${BEN.email} to agents`, checked: false }).count(), 1)
     assert.equal((await own()).find(({ description }) => description === 'Notes of Ada.')?.enabled, true)
 
     // "Select all" leaves out what belongs to others.

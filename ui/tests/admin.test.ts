@@ -211,7 +211,7 @@ describe('administration', () => {
     await page.getByText('claude-sonnet answered a test question.').waitFor()
     answers.testResult = { ok: true, model: 'claude-sonnet', models: 2, answered: false }
     await page.getByRole('button', { name: 'Test the connection' }).click()
-    await page.getByText('Anthropic can be reached; 2 models found. No question was asked').waitFor()
+    await page.getByText('Anthropic can be reached; 2 models found. The first one is the default').waitFor()
     await checkAccessible(page, 'dialog for a provider')
     await page.getByRole('button', { name: 'Save', exact: true }).click()
     await page.getByText('Saved Anthropic.').waitFor()

@@ -433,7 +433,7 @@ describe('skills', () => {
     await page.getByRole('button', { name: 'Review and save' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByRole('heading', { name: 'Somebody else changed this skill' }).waitFor()
+    await dialog.getByRole('heading', { name: 'This skill was changed elsewhere' }).waitFor()
     await dialog.getByText('Their line for {{who}}.').waitFor()
     await dialog.getByText('My line for {{who}}.').waitFor()
     await picture(page, 'editor-conflict')
