@@ -192,6 +192,14 @@ pub fn find_disguise(reading: &Reading) -> Option<Diagnostic> {
     found.into_iter().min_by_key(|one| one.span.start)
 }
 
+/// Returns the error for a name that cannot be the name of a folder in the dialect of the skill.
+pub fn find_unsafe_name(reading: &Reading) -> Option<Diagnostic> {
+    let options = Options::default();
+    let mut found = Vec::new();
+    rules::unsafe_name(&Context { reading, folder: None, options: &options }, &mut found);
+    found.pop()
+}
+
 /// Keeps the first findings of each code, so that a hostile file cannot flood a report.
 fn cap_per_code(diagnostics: &mut Vec<Diagnostic>) {
     if diagnostics.len() <= limits::MAX_FINDINGS_PER_RULE {

@@ -260,7 +260,11 @@ impl Checker<'_> {
                 self.wrong_type(node, shape, path);
             }
             Shape::Integer(min, max) => self.integer(node, *min, *max, path),
-            Shape::Clamped(..) => self.integer(node, i64::MIN, i64::MAX, path),
+            Shape::Clamped(min, max) => {
+                if node.clamped_integer(self.version).is_none() {
+                    self.wrong_type(node, &Shape::Integer(*min, *max), path);
+                }
+            }
             Shape::Number(min, max) => self.number(node, *min, *max, path),
             Shape::Choice(words) => self.choice(node, words, path),
             Shape::List(item) => match node.items() {

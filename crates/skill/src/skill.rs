@@ -182,6 +182,9 @@ pub struct Tool {
     pub returns: Option<Value>,
     /// Whether the tool must not run in parallel with others.
     pub atomic: bool,
+    /// Example calls for a model, in the notation of gibb.eri.sh.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
     /// The code that runs when the tool is called.
     pub runner: Runner,
 }

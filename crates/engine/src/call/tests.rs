@@ -32,6 +32,7 @@ fn python() -> Tool {
         ],
         returns: None,
         atomic: false,
+        examples: Vec::new(),
         runner: Runner::Python { function: "search".into() },
     }
 }

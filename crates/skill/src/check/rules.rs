@@ -51,6 +51,7 @@ mod yaml_quotes;
 mod testing;
 
 pub(super) use hidden_characters::hidden_characters;
+pub(super) use names::unsafe_name;
 pub use placeholders::undeclared_placeholders;
 
 /// Every rule, sorted by code; a test checks the order.
@@ -125,6 +126,7 @@ pub(super) static ALL: &[&Rule] = &[
     &tools::NO_COMMAND,
     &gibberish::NO_PARAMETERS_SECTION,
     &tools::NO_TOOLS,
+    &command_templates::NOT_A_PLACEHOLDER,
     &placeholder_text::NOT_A_SKILL,
     &files::NOT_UTF8,
     &hidden_characters::NUL_BYTE,
@@ -190,6 +192,7 @@ pub(super) static ALL: &[&Rule] = &[
     &yaml_quotes::UNQUOTED_SPECIAL,
     &files::UNREADABLE_FILE,
     &template_leftovers::UNRENDERED_TEMPLATE,
+    &names::UNSAFE_NAME,
     &placeholders::UNUSED_INPUT,
     &command_templates::UNUSED_PARAMETER,
     &files::UNWRITABLE_FILE,

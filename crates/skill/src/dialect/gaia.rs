@@ -425,6 +425,7 @@ fn tool(node: &Node, version: YamlVersion) -> Option<Tool> {
         parameters: parameters.iter().map(|entry| parameter(entry, version)).collect(),
         returns: node.get("returns").map(|node| node.to_value(version)),
         atomic: node.get("atomic").and_then(|node| node.boolean(version)).unwrap_or(false),
+        examples: Vec::new(),
         runner: Runner::Python { function: name.clone() },
         name,
     })

@@ -234,17 +234,18 @@ fn has_gibberish_metadata(reader: &Reader<'_>) -> bool {
 }
 
 fn timeout(reader: &Reader<'_>) -> u32 {
-    let seconds = reader.value("timeout").and_then(|value| value.as_i64());
+    let seconds = reader.node("timeout").and_then(|node| node.clamped_integer(reader.version));
     let clamped = seconds.map(|seconds| seconds.clamp(*TIMEOUT.start(), *TIMEOUT.end()));
     clamped.and_then(|seconds| u32::try_from(seconds).ok()).unwrap_or(DEFAULT_TIMEOUT)
 }
 
 fn clamped_timeout(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let Some(node) = reader.node("timeout") else { return };
-    let Some(seconds) = node.to_value(reader.version).as_i64() else { return };
+    let Some(seconds) = node.clamped_integer(reader.version) else { return };
     if !TIMEOUT.contains(&seconds) {
         let used = timeout(reader);
-        let message = format!("a timeout of {seconds} seconds is read as {used}");
+        let written = node.text().unwrap_or_default();
+        let message = format!("a timeout of {written} seconds is read as {used}");
         found.push(
             Diagnostic::warning("timeout-clamped", node.span, message)
                 .field("timeout")
@@ -260,9 +261,11 @@ fn modes(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
         items.iter().filter(|node| node.text().is_none_or(|mode| !MODES.contains(&mode))).collect();
     for node in &unknown {
         let word = node.text().unwrap_or_default();
-        let message = format!("`{word}` is not a mode and is ignored");
+        let none_is_left = unknown.len() == items.len();
+        let effect = if none_is_left { ", and no mode is left" } else { " and is ignored" };
+        let message = format!("`{word}` is not a mode{effect}");
         let mut problem = Diagnostic::warning("unknown-mode", node.span, message).field("modes");
-        if unknown.len() == items.len() {
+        if none_is_left {
             problem.severity = Severity::Error;
         }
         let near = MODES.iter().find(|mode| mode.eq_ignore_ascii_case(word));
@@ -306,6 +309,38 @@ mod tests {
         let unknown = reading.diagnostics.iter().find(|found| found.code == "unknown-field");
         let help = unknown.and_then(|found| found.help.as_deref());
         assert_eq!(help, Some("remove it: no reader uses it"));
+    }
+
+    /// The code and message of each finding.
+    fn findings(fields: &str) -> Vec<(&'static str, bool, String)> {
+        let text = format!(
+            "---\nname: x\nversion: 1.0.0\ndescription: d\n{fields}---\n### t\n\nDoes.\n\n\
+             #### Parameters\n\nNone.\n\n#### Command\n\n```bash\ntrue\n```\n"
+        );
+        let reading = read_as(Source::new(text), Dialect::GIBBERISH, None);
+        let found = reading.diagnostics.iter();
+        found.map(|found| (found.code, found.is_error(), found.message.clone())).collect()
+    }
+
+    #[test]
+    fn unknown_modes_are_errors_only_if_no_mode_is_left() {
+        let ignored = "`dev` is not a mode and is ignored".to_owned();
+        assert_eq!(findings("modes: [dev, Global]\n"), [("unknown-mode", false, ignored)]);
+        let none = "`dev` is not a mode, and no mode is left".to_owned();
+        assert_eq!(findings("modes: [dev]\n"), [("unknown-mode", true, none)]);
+    }
+
+    #[test]
+    fn timeouts_of_any_size_are_clamped() {
+        for (timeout, used) in
+            [("301", 300), ("99999999999999999999", 300), ("-99999999999999999999", 1), ("0", 1)]
+        {
+            let message = format!("a timeout of {timeout} seconds is read as {used}");
+            let expected = [("timeout-clamped", false, message)];
+            assert_eq!(findings(&format!("timeout: {timeout}\n")), expected);
+        }
+        assert_eq!(findings("timeout: \"30\"\n")[0].0, "wrong-type");
+        assert_eq!(findings("timeout: \"99999999999999999999\"\n")[0].0, "wrong-type");
     }
 
     #[test]

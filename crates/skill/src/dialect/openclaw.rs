@@ -407,6 +407,7 @@ fn action(node: &Node, reader: &Reader<'_>) -> Option<Tool> {
             .filter(|node| node.entries().is_some())
             .map(|node| node.to_value(reader.version)),
         atomic: false,
+        examples: Vec::new(),
         runner: Runner::Handler { path: text("handler") },
     })
 }

@@ -29,6 +29,7 @@ fn tool(name: &str, parameters: &[(&str, ParameterKind, bool)]) -> Tool {
         parameters: parameters.iter().map(parameter).collect(),
         returns: None,
         atomic: false,
+        examples: Vec::new(),
         runner: Runner::Python { function: name.to_owned() },
     }
 }

@@ -142,6 +142,15 @@ impl Node {
         self.scalar_value(version)?.as_bool()
     }
 
+    /// A whole number; one that is too large for 64 bits is read as the nearest that is not.
+    pub fn clamped_integer(&self, version: YamlVersion) -> Option<i64> {
+        let NodeData::Scalar { text, style: Style::Plain } = &self.data else { return None };
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let is_large = digits.len() > 18 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let nearest = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+        self.scalar_value(version)?.as_i64().or(is_large.then_some(nearest))
+    }
+
     /// Word for the type of the value in messages.
     pub fn type_name(&self, version: YamlVersion) -> &'static str {
         match &self.data {

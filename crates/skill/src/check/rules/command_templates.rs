@@ -11,6 +11,7 @@ use crate::{
     },
     limits::MAX_FINDINGS_PER_RULE,
     skill::{Runner, Tool},
+    template::is_word,
 };
 
 rule! {
@@ -187,6 +188,66 @@ rule! {
 }
 
 rule! {
+    /// Double braces in a command look like a placeholder, and are none.
+    ///
+    /// ## Why
+    ///
+    /// A placeholder is `{{name}}` or `{{name:text}}`, without blanks unless the word is in quotes.
+    /// The program gets anything else as plain text.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### list_files
+    ///
+    /// List a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | folder | string | yes | The folder |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls -- "{{ folder }}"
+    /// ```
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=gibberish
+    /// ---
+    /// name: demo
+    /// version: 1.0.0
+    /// description: Shows a rule.
+    /// ---
+    /// ### list_files
+    ///
+    /// List a folder.
+    ///
+    /// #### Parameters
+    ///
+    /// | Name | Type | Required | Description |
+    /// |------|------|----------|-------------|
+    /// | folder | string | yes | The folder |
+    ///
+    /// #### Command
+    ///
+    /// ```bash
+    /// ls -- {{folder}}
+    /// ```
+    /// ````
+    NOT_A_PLACEHOLDER = "not-a-placeholder", Warning
+}
+
+rule! {
     /// A parameter is declared, and the command does not use it.
     ///
     /// ## Why
@@ -324,6 +385,7 @@ fn commands(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         call.operators(found);
         call.flags(found);
         call.parameters(found);
+        call.wrong_placeholders(text, found);
         call.script(context, found);
         call.program_texts(found);
         call.missing_program(context, found);
@@ -430,6 +492,33 @@ impl ToolCommand<'_> {
         }
     }
 
+    /// Reports braces around the name of a parameter, or around one word, that are no placeholder.
+    /// Programs have templates of their own, such as `{{.Names}}`.
+    fn wrong_placeholders(&self, text: &str, found: &mut Vec<Diagnostic>) {
+        let command = self.spans.command.slice(text);
+        for (start, _) in command.match_indices("{{") {
+            let Some(length) = command[start..].find("}}") else { return };
+            let inside = command[start + 2..start + length].trim_start();
+            let inside = inside.strip_prefix('#').unwrap_or(inside);
+            let name = inside.split(|c: char| !is_word(c)).next().unwrap_or_default();
+            let is_name = !name.is_empty() && inside.trim_end() == name;
+            let is_parameter = self.tool.parameters.iter().any(|known| known.name == name);
+            let span = Span::new(start, start + length + 2).shifted(self.spans.command.start);
+            let is_used = |word: &Word| {
+                word.span.start <= span.start && span.end <= word.span.end && word.uses(name)
+            };
+            if !(is_name || is_parameter) || self.words.iter().any(is_used) {
+                continue;
+            }
+            let message = format!("`{}` is not a placeholder", span.slice(text));
+            found.push(
+                Diagnostic::warning(NOT_A_PLACEHOLDER.code, span, message)
+                    .field(self.tool.name.clone())
+                    .help(format!("write `{{{{{name}}}}}`; quote a word with blanks")),
+            );
+        }
+    }
+
     fn script(&self, context: &Context<'_>, found: &mut Vec<Diagnostic>) {
         let program = &self.command.program;
         let at = self.command.environment.len();
@@ -440,6 +529,9 @@ impl ToolCommand<'_> {
         let span = self.words.get(at).map_or(self.spans.command, |word| word.span);
         let problem = match (inside(program), context.folder) {
             (None, _) => format!("`{program}` leaves the folder of the skill"),
+            (Some(path), Some(folder)) if folder.has_folder(&path) => {
+                format!("`{path}` is a folder, not a program")
+            }
             (Some(path), Some(folder)) if !folder.has(&path) => {
                 format!("the skill does not contain the file `{path}`")
             }
@@ -557,6 +649,15 @@ mod tests {
     }
 
     #[test]
+    fn braces_that_are_no_placeholder_are_reported() {
+        let row = "| x | string | yes | What |\n";
+        let spans = |command| all_spans(NOT_A_PLACEHOLDER.code, row, command);
+        assert_eq!(spans("echo {{x:a b}} {{ x }}"), ["{{x:a b}}", "{{ x }}"]);
+        assert_eq!(spans("git diff {{#staged}} --n={{x-y}}"), ["{{#staged}}", "{{x-y}}"]);
+        assert!(spans("echo '{{.Names}}' {{x}} {{x:-l}} {a} '{{y' x}}").is_empty());
+    }
+
+    #[test]
     fn inputs_inside_program_code_are_reported() {
         let row = "| x | string | yes | What |\n";
         let code = "placeholder-in-program";
@@ -586,6 +687,7 @@ mod tests {
         assert!(all_spans(MISSING_SCRIPT.code, "", "scripts/../scripts/a.sh").is_empty());
         assert_eq!(all_spans(MISSING_SCRIPT.code, "", "scripts/b.sh x"), ["scripts/b.sh"]);
         assert_eq!(all_spans(MISSING_SCRIPT.code, "", "../x/a.sh"), ["../x/a.sh"]);
+        assert_eq!(all_spans(MISSING_SCRIPT.code, "", "./scripts"), ["./scripts"]);
         assert!(all_spans(MISSING_SCRIPT.code, "", "git log").is_empty());
         assert!(all_spans(MISSING_SCRIPT.code, "", "/bin/ls").is_empty());
     }

@@ -1,6 +1,12 @@
 //! Rules about names of skills.
 
-use crate::check::rule::rule;
+use savoir_lint::Diagnostic;
+
+use crate::{
+    check::{Context, rule::rule},
+    dialect::{Dialect, skillrt::UnsafeName},
+    name::{is_unsafe_path_name, slugify},
+};
 
 rule! {
     /// The name has two hyphens in a row, which only GAIA allows.
@@ -222,4 +228,62 @@ rule! {
     /// Call `forecast`.
     /// ````
     RESERVED_PREFIX = "reserved-prefix", Warning
+}
+
+rule! {
+    /// The name of a skillrt skill is a path, or starts with a dot.
+    ///
+    /// ## Why
+    ///
+    /// skillrt stores a skill in a folder that has its name. Such a name could be a folder outside of
+    /// the store, or a hidden one, so the skill cannot be installed. Other dialects report the name
+    /// as `invalid-name`.
+    ///
+    /// ## Bad
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: team/invoices
+    /// version: 1.0.0
+    /// description: Lists open invoices. Use when someone asks what is due.
+    /// ---
+    /// # Open invoices
+    ///
+    /// Open the ledger and list what is not paid.
+    /// ````
+    ///
+    /// ## Good
+    ///
+    /// ````markdown dialect=skillrt
+    /// ---
+    /// name: team-invoices
+    /// version: 1.0.0
+    /// description: Lists open invoices. Use when someone asks what is due.
+    /// ---
+    /// # Open invoices
+    ///
+    /// Open the ledger and list what is not paid.
+    /// ````
+    UNSAFE_NAME = "unsafe-name", Error, run unsafe_name
+}
+
+pub(in crate::check) fn unsafe_name(context: &Context<'_>, found: &mut Vec<Diagnostic>) {
+    if context.dialect() != Dialect::SKILLRT {
+        return;
+    }
+    let Some(node) = context.reading.document.field("name") else { return };
+    let Some(text) = node.text().filter(|text| !text.is_empty()) else { return };
+    if !is_unsafe_path_name(text) {
+        return;
+    }
+    // One name is one finding.
+    found.retain(|found| found.code != NAME_NOT_KEBAB_CASE.code);
+    let message = UnsafeName(text.to_owned()).to_string();
+    let mut problem = Diagnostic::error(UNSAFE_NAME.code, node.span, message)
+        .field("name")
+        .help("use lower-case words with hyphens between them");
+    if let Some(slug) = slugify(text) {
+        problem = problem.help(format!("`{slug}` would be"));
+    }
+    found.push(problem);
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use savoir_lint::{Diagnostic, Span};
 
 use crate::{
-    command::{CommandTemplate, default_in_description, parse_yes_no},
+    command::{CommandError, CommandTemplate, default_in_description, parse_yes_no},
     document::Document,
     markdown::{CodeFence, Heading, Outline},
     name,
@@ -96,6 +96,7 @@ pub(super) fn read(document: &Document) -> (Vec<Tool>, Vec<Diagnostic>) {
                 parameters,
                 returns: None,
                 atomic: false,
+                examples: section.examples(name),
                 runner: Runner::Command(command),
             });
         }
@@ -168,6 +169,19 @@ impl Section<'_> {
         lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
+    /// Returns the calls of this tool in the code blocks under `#### Examples`, one per line.
+    fn examples(&self, tool: &str) -> Vec<String> {
+        let Some(part) = self.part("Examples") else { return Vec::new() };
+        let start = format!("<start_function_call>call:{tool}{{");
+        let is_call = |line: &&str| {
+            let inside = line.strip_prefix(start.as_str());
+            let inside = inside.and_then(|rest| rest.strip_suffix("}<end_function_call>"));
+            inside.is_some_and(|inside| !inside.contains("_function_"))
+        };
+        let lines = self.fences(part).flat_map(|fence| fence.content.slice(self.text).lines());
+        lines.map(str::trim).filter(is_call).map(str::to_owned).collect()
+    }
+
     /// Returns the code block that contains the command.
     fn command_fence(&self) -> Option<&CodeFence> {
         let within = self.part("Command").unwrap_or(self.span);
@@ -178,7 +192,10 @@ impl Section<'_> {
     }
 
     fn command(&self, tool: &str, found: &mut Vec<Diagnostic>) -> Option<CommandTemplate> {
-        let Some(fence) = self.command_fence() else {
+        let is_empty = |fence: &&CodeFence| {
+            CommandTemplate::parse(fence.content.slice(self.text)) == Err(CommandError::Empty)
+        };
+        let Some(fence) = self.command_fence().filter(|fence| !is_empty(fence)) else {
             let message = format!("the tool `{tool}` has no command");
             found.push(
                 Diagnostic::error("no-command", self.heading.title, message)
@@ -343,6 +360,8 @@ mod tests {
         assert_eq!(tools("text").1, ["no-tools"]);
         assert_eq!(tools("### Bad-Name\n```bash\nls\n```\n").1, ["invalid-tool-name"]);
         assert_eq!(tools("### a\n#### Parameters\nNone.\n").1, ["no-command"]);
+        let empty = "### a\n#### Parameters\nNone.\n#### Command\n```bash\n# none yet\n```\n";
+        assert_eq!(tools(empty).1, ["no-command"]);
         assert_eq!(
             tools("### a\n#### Parameters\nNone.\n```bash\nls\nls\n```\n").1,
             ["invalid-command"]

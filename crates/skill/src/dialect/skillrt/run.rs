@@ -84,7 +84,11 @@ pub fn check_tools(skill: &Skill, is_there: impl Fn(&str) -> bool) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use crate::{Dialect, Source, read_as};
+    use crate::{
+        Dialect, Source,
+        check::{Options, check},
+        read_as,
+    };
 
     /// The codes of the findings of a skillrt skill with this name and these fields.
     fn codes(name: &str, fields: &str) -> Vec<(&'static str, bool)> {
@@ -92,6 +96,16 @@ mod tests {
             format!("---\nname: {name}\nversion: 1.0.0\ndescription: d\n{fields}---\nDo it.\n");
         let reading = read_as(Source::new(text), Dialect::SKILLRT, None);
         reading.diagnostics.iter().map(|found| (found.code, found.is_error())).collect()
+    }
+
+    /// The codes of the findings of `check`.
+    fn checked(name: &str) -> Vec<&'static str> {
+        let text = format!(
+            "---\nname: {name}\nversion: 1.0.0\ndescription: Does it. Use when asked to.\n---\nDo it now.\n"
+        );
+        let options = Options { dialect: Some(Dialect::SKILLRT), ..Options::default() };
+        let found = check(Source::new(text), None, &options).diagnostics;
+        found.iter().map(|found| found.code).collect()
     }
 
     #[test]
@@ -107,10 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_folder_names_are_reported() {
+    fn names_that_are_no_folder_names_can_be_read() {
         for name in ["a/b", "\"a\\\\b\"", ".hid", "../evil", "\"..\""] {
             assert_eq!(codes(name, ""), [("name-not-kebab-case", false)], "{name}");
+            assert_eq!(checked(name), ["unsafe-name"], "{name}");
         }
+        assert_eq!(checked("PR_Review"), ["name-not-kebab-case"]);
         assert_eq!(codes("PR_Review", ""), [("name-not-kebab-case", false)]);
     }
 }
