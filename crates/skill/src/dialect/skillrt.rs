@@ -40,6 +40,8 @@ const RUNTIME_LEVEL: &str = "0.1.0";
 
 const KINDS: &[&str] = &["string", "number", "boolean", "file", "url", "json"];
 
+const OUTPUT_KINDS: &[&str] = &["text", "json", "file"];
+
 const LIST_OF_TEXTS: Shape = Shape::List(&Shape::Text(&[]));
 
 const INPUT: Shape = Shape::Record(
@@ -55,11 +57,7 @@ const INPUT: Shape = Shape::Record(
 
 const OUTPUTS: Shape = Shape::Record(
     &[
-        Field::required(
-            "type",
-            Shape::Choice(&["text", "json", "file"]),
-            "What the skill answers with.",
-        ),
+        Field::required("type", Shape::Choice(OUTPUT_KINDS), "What the skill answers with."),
         Field::optional("schema", Shape::Any, "JSON Schema of the answer."),
     ],
     UnknownFields::Closed,
@@ -160,6 +158,28 @@ impl Language for Skillrt {
         let dependencies = clues.keys_of("dependencies");
         if let Some(key) = dependencies.iter().find(|key| ["mcp-servers", "tools"].contains(key)) {
             return Some(Evidence::strong(4, format!("`dependencies` has `{key}`")));
+        }
+        let entries = clues.document.entries();
+        if let Some(entry) = entries.iter().find(|entry| entry.key.starts_with(RESERVED_PREFIX)) {
+            return Some(Evidence::strong(4, format!("only skillrt reserves `{}`", entry.key)));
+        }
+        // Other systems have fields of these names, too, so they count only in the shape of skillrt.
+        let is_only = |keys: &[&str], all: &[&str]| keys.iter().all(|key| all.contains(key));
+        let needs_skill = || {
+            let skills = clues.document.fields()?.path("dependencies.skills")?.items()?;
+            let mut names = skills.iter().filter_map(Node::text);
+            names.find(|name| name.contains('@') && SkillRef::parse(name).is_ok())
+        };
+        if is_own && is_only(&dependencies, &["skills"]) && needs_skill().is_some() {
+            return Some(Evidence::strong(
+                4,
+                "`dependencies` has `skills` with a range of versions",
+            ));
+        }
+        let outputs = clues.keys_of("outputs");
+        let kind = clues.text("outputs.type").filter(|kind| OUTPUT_KINDS.contains(kind));
+        if is_own && is_only(&outputs, &["type", "schema"]) && kind.is_some() {
+            return Some(Evidence::strong(4, "`outputs` has a `type` of skillrt"));
         }
         let typed = clues.input_types().iter().any(|kind| KINDS.contains(kind));
         (typed && clues.uses_an_input()).then(|| {
@@ -432,11 +452,7 @@ fn kebab_case(reader: &Reader<'_>, found: &mut Vec<Diagnostic>) {
     let Some(node) = reader.node("name") else { return };
     let text = node.text().unwrap_or_default();
     if !text.is_empty() && NameGrammar::Any.check(text).is_ok() && !name::is_kebab_case(text) {
-        let message = if name::is_unsafe_path_name(text) {
-            UnsafeName(text.to_owned()).to_string()
-        } else {
-            format!("`{text}` is not in kebab-case")
-        };
+        let message = format!("`{text}` is not in kebab-case");
         let problem = Diagnostic::warning("name-not-kebab-case", node.span, message);
         let mut problem =
             problem.field("name").help("use lower-case words with hyphens between them");
