@@ -107,10 +107,17 @@ impl From<ProgramError> for RunError {
     fn from(error: ProgramError) -> Self {
         let hint = match &error {
             ProgramError::NotFound(name) => missing_program_hint(name),
-            ProgramError::NotExecutable(path) if path.is_dir() => {
+            ProgramError::NotExecutable { path, .. } | ProgramError::NotAProgram(path)
+                if path.is_dir() =>
+            {
                 "name a file in this folder".into()
             }
-            ProgramError::NotExecutable(path) => format!("chmod +x {}", path.display()),
+            ProgramError::NotExecutable { path, .. } => format!("chmod +x {}", path.display()),
+            ProgramError::NotAProgram(_) => "the file is not a program; name another one".into(),
+            ProgramError::Outside(name) if name.starts_with('/') => {
+                "copy it into the skill's folder, or into a folder of PATH that only you can change"
+                    .into()
+            }
             ProgramError::Outside(_) | ProgramError::History(_) => {
                 "a relative program must be a file of the skill's folder".into()
             }

@@ -28,8 +28,11 @@ pub enum ProgramError {
     #[error("Command not found: {0}")]
     NotFound(String),
     /// The file exists but is not executable.
+    #[error("Permission denied: {name}")]
+    NotExecutable { name: String, path: PathBuf },
+    /// An absolute path to a folder, or to a file that is not executable.
     #[error("Permission denied: {}", .0.display())]
-    NotExecutable(PathBuf),
+    NotAProgram(PathBuf),
     /// The path is outside of the skill's folder.
     #[error("program '{0}' is not inside the skill's folder")]
     Outside(String),
@@ -46,7 +49,7 @@ impl ProgramError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound(_) => "command-not-found",
-            Self::NotExecutable(_) => "permission-denied",
+            Self::NotExecutable { .. } | Self::NotAProgram(_) => "permission-denied",
             Self::Outside(_) | Self::History(_) => "program-outside-skill",
             Self::Unreadable { .. } => "program-unreadable",
         }
@@ -106,8 +109,11 @@ fn find_on_path(name: &str) -> Result<PathBuf, ProgramError> {
             _ => {}
         }
     }
-    Err(refused
-        .map_or_else(|| ProgramError::NotFound(name.to_owned()), ProgramError::NotExecutable))
+    let name = name.to_owned();
+    Err(match refused {
+        Some(path) => ProgramError::NotExecutable { name, path },
+        None => ProgramError::NotFound(name),
+    })
 }
 
 fn is_file_in(name: &str, folder: Option<&Path>) -> bool {
@@ -120,10 +126,10 @@ fn find_system_program(name: &str) -> Result<PathBuf, ProgramError> {
     let is_known = path.parent().is_some_and(|parent| search_path().iter().any(|it| it == parent));
     match fs::metadata(path) {
         Err(_) => Err(ProgramError::NotFound(name.to_owned())),
-        Ok(_) if !is_known => Err(ProgramError::Outside(name.to_owned())),
         Ok(found) if !found.is_file() || found.permissions().mode() & 0o111 == 0 => {
-            Err(ProgramError::NotExecutable(path.to_owned()))
+            Err(ProgramError::NotAProgram(path.to_owned()))
         }
+        Ok(_) if !is_known => Err(ProgramError::Outside(name.to_owned())),
         Ok(_) => Ok(path.to_owned()),
     }
 }
@@ -141,7 +147,7 @@ fn find_in_folder(name: &str, folder: Option<&Path>) -> Result<PathBuf, ProgramE
     }
     let metadata = fs::metadata(&real).map_err(|_| ProgramError::NotFound(name.to_owned()))?;
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
-        return Err(ProgramError::NotExecutable(real));
+        return Err(ProgramError::NotExecutable { name: name.to_owned(), path: real });
     }
     Ok(real)
 }

@@ -105,7 +105,7 @@ pub(super) fn needs(loaded_skill: &LoadedSkill, action: &mut Action) -> Result<P
     };
     let is_replaced = needs.is_some() || code.language == Language::Node;
     if is_replaced && code.script.as_ref() == Some(&program.path) {
-        let mut start = script::interpreted(&program.path)?;
+        let mut start = script::interpreted(&program.path, &program.name)?;
         start.arguments.append(arguments);
         (*program, *arguments) = (start.program, start.arguments);
     }

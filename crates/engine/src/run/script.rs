@@ -65,10 +65,12 @@ pub(crate) struct Start {
 pub(crate) fn start(loaded_skill: &LoadedSkill, word: &str) -> Result<Start, RunError> {
     let folder = loaded_skill.folder.as_deref();
     match resolve(word, folder) {
-        Err(ProgramError::NotExecutable(path)) if path.is_file() => interpreted(&path),
+        Err(ProgramError::NotExecutable { path, .. }) if path.is_file() => interpreted(&path, word),
         // The kernel cannot start a script without a `#!` line.
-        Ok(program) if is_text_without_interpreter(&program.path) => interpreted(&program.path),
-        Ok(program) if is_run_by_another(&program.path) => interpreted(&program.path),
+        Ok(program) if is_text_without_interpreter(&program.path) => {
+            interpreted(&program.path, word)
+        }
+        Ok(program) if is_run_by_another(&program.path) => interpreted(&program.path, word),
         program => Ok(Start { program: program?, arguments: Vec::new() }),
     }
 }
@@ -133,11 +135,12 @@ fn file_in(folder: &Path, word: &str) -> Option<PathBuf> {
     (path.starts_with(folder) && path.is_file()).then_some(path)
 }
 
-pub(super) fn interpreted(script: &Path) -> Result<Start, RunError> {
+/// Starts a script with its interpreter. `word` is the script as the command names it.
+pub(super) fn interpreted(script: &Path, word: &str) -> Result<Start, RunError> {
     let first = first_line(script);
     let (program, mut arguments) = match first.as_deref().and_then(|line| line.strip_prefix("#!")) {
-        Some(line) => by_first_line(script, line)?,
-        None => (by_end(script)?, Vec::new()),
+        Some(line) => by_first_line(script, word, line)?,
+        None => (by_end(script, word)?, Vec::new()),
     };
     arguments.push(script.to_string_lossy().into_owned());
     Ok(Start { program, arguments })
@@ -145,11 +148,15 @@ pub(super) fn interpreted(script: &Path) -> Result<Start, RunError> {
 
 /// The interpreter that the first line names, with its arguments. If its path does not exist on
 /// this machine, it is searched by its name.
-fn by_first_line(script: &Path, line: &str) -> Result<(Program, Vec<String>), RunError> {
+fn by_first_line(
+    script: &Path,
+    word: &str,
+    line: &str,
+) -> Result<(Program, Vec<String>), RunError> {
     let mut words = interpreter_words(line);
     let name = words.next().unwrap_or_default();
     if name.is_empty() {
-        return Ok((by_end(script)?, Vec::new()));
+        return Ok((by_end(script, word)?, Vec::new()));
     }
     let base = name.rsplit('/').next().unwrap_or(name);
     if base == UV {
@@ -220,20 +227,20 @@ fn is_known_end(end: &str) -> bool {
     BY_END.iter().any(|(known, _)| end.eq_ignore_ascii_case(known))
 }
 
-fn by_end(script: &Path) -> Result<Program, RunError> {
+fn by_end(script: &Path, word: &str) -> Result<Program, RunError> {
     let end = script.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let end = end.to_ascii_lowercase();
     let Some((_, names)) = BY_END.iter().find(|(known, _)| *known == end) else {
         let is_text = first_line(script).is_some_and(|line| !line.contains('\0'));
-        let script = script.display();
-        if !is_text {
-            let message = format!("Permission denied: {script}");
-            let error = RunError::cannot_start("permission-denied", message);
-            return Err(error.with_hint(format!("chmod +x {script}")));
-        }
-        let message = format!("Permission denied: {script}: it is not known which program runs it");
-        let hint = "begin the file with a line such as #!/usr/bin/env python3";
-        return Err(RunError::cannot_start("permission-denied", message).with_hint(hint));
+        let error =
+            RunError::cannot_start("permission-denied", format!("Permission denied: {word}"));
+        return Err(error.with_hint(if is_text {
+            "it is not known which program runs it: begin the file with a line such as \
+             #!/usr/bin/env python3"
+                .to_owned()
+        } else {
+            format!("chmod +x {}", script.display())
+        }));
     };
     let found = names.iter().find_map(|name| grant::resolve(name, None).ok());
     found.ok_or_else(|| {

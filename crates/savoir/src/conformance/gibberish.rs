@@ -71,6 +71,9 @@ fn exec(execution: &ExecutionInput) -> OperationResult {
     fs::create_dir(root.join("demo")).map_err(|error| unusable(&error))?;
     fs::write(&file, &text).map_err(|error| unusable(&error))?;
     let reading = parse_result::read_skill(&text, Dialect::GIBBERISH)?;
+    if let Some(failure) = parse_result::first_error(&reading) {
+        return Ok(failure);
+    }
     let store = TrustStore::default();
     let loaded_skill = LoadedSkill::new(&reading, &file, file.parent(), Trust::Bundled, &store)
         .map_err(|error| unusable(&error))?;

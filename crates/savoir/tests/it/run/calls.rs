@@ -1,5 +1,7 @@
 //! Tests invalid calls: each has a stable error code, an exit code and a hint.
 
+use std::fs;
+
 use super::RunTestEnv;
 
 const ROWS: &str = "| query | string | yes | What |\n| limit | integer | no | How many |\n| deep | boolean | no | All |";
@@ -111,6 +113,9 @@ fn skills_are_found_by_name() {
 
 #[test]
 fn unusable_programs_are_reported() {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let outside = elsewhere.path().join("run").to_string_lossy().into_owned();
+    fs::copy("/bin/true", &outside).expect("a program");
     let test_env = RunTestEnv::with_commands(
         "",
         &[
@@ -120,9 +125,14 @@ fn unusable_programs_are_reported() {
             ("odd", "", "./scripts/odd.sh"),
             ("folder", "", "./scripts"),
             ("plain", "", "./scripts/machine-code"),
+            ("text", "", "./notes.txt"),
+            ("host", "", "/etc/passwd"),
+            ("etc", "", "/etc"),
+            ("other", "", &outside),
         ],
     );
     test_env.write("skills/demo/scripts/machine-code", b"\x7fELF\x02\0");
+    test_env.write("skills/demo/notes.txt", "Only notes.\n");
     test_env.script("outside.sh", "#!/bin/bash\necho out\n");
     test_env.script("skills/demo/scripts/odd.sh", "#!/no/such/interpreter\n");
     std::os::unix::fs::symlink(
@@ -136,12 +146,26 @@ fn unusable_programs_are_reported() {
         ("lost", "command-not-found", "Command not found: ./scripts/none.sh"),
         ("away", "program-outside-skill", "not inside the skill's folder"),
         ("odd", "program-not-runnable", "/no/such/interpreter"),
+        ("other", "program-outside-skill", "copy it into the skill's folder"),
         ("folder", "permission-denied", "name a file in this folder"),
         ("plain", "permission-denied", "chmod +x"),
+        ("text", "permission-denied", "#!/usr/bin/env"),
+        ("host", "permission-denied", "the file is not a program"),
+        ("etc", "permission-denied", "name a file in this folder"),
     ] {
         let run = test_env.run(&format!("demo/{tool}"), &[]);
         run.fails(1, code);
         run.assert_error_contains(&[part]);
+    } // The message of gibb.eri.sh has the program as it is written.
+    for (tool, program) in [
+        ("folder", "./scripts"),
+        ("plain", "./scripts/machine-code"),
+        ("text", "./notes.txt"),
+        ("host", "/etc/passwd"),
+        ("etc", "/etc"),
+    ] {
+        let envelope = test_env.run(&format!("demo/{tool}"), &[]).fails(1, "permission-denied");
+        assert_eq!(envelope["error"], format!("Permission denied: {program}"));
     }
 }
 
