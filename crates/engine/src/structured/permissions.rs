@@ -51,7 +51,7 @@ fn line(permission: &Permission, all: &[Permission]) -> String {
     match domain {
         Domain::Filesystem => format!("{} {}", verbs("read", "write"), place("any file", "")),
         Domain::Network => {
-            format!("{} {}", verbs("fetch from", "send to"), place("any host", ""))
+            format!("{} {}", verbs("fetch from", "send to"), place("any host on the internet", ""))
         }
         Domain::Shell => format!("run {}", place("any program", "")),
         Domain::Desktop => "control screen, keyboard and pointer".to_owned(),
@@ -84,7 +84,7 @@ mod tests {
             ]),
             [
                 "fetch from and send to github.com",
-                "fetch from any host",
+                "fetch from any host on the internet",
                 "write ./out/**",
                 "run git,ls",
                 "run any program",

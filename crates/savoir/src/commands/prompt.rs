@@ -13,6 +13,7 @@ use savoir_engine::{
     RunError,
     approval::{ExtraGrants, shell_word},
     envelope::{Envelope, Stream},
+    grant::effective_permissions,
     record::ErrorRecord,
     run::{Call, CallInput, plan, prompt_record},
     run_environment::RunEnvironment,
@@ -22,11 +23,11 @@ use savoir_engine::{
 };
 use savoir_package::ledger::LedgerEntry;
 use savoir_skill::{
-    Skill,
+    Dialect, Skill,
     dialect::skillrt::SkillrtRunError,
     name::is_unsafe_path_name,
     permission::{Domain, Level, Permission},
-    skill::InputKind,
+    skill::{InputKind, Mode},
     version::{SkillRef, parse_version},
 };
 use serde_json::{Map, Value};
@@ -77,8 +78,9 @@ pub(super) fn run(
     let servers = mcp_servers(run_env);
     let host = HostInventory { path: &path, installed: &installed, mcp_servers: servers.as_ref() };
     let folder = folder.map(|folder| folder.to_string_lossy());
-    // Without permissions and without code to run, there is nothing to announce.
-    let quiet = matches!(purpose, Use::AskModel) && skill.permissions.is_empty();
+    // Without permissions and without code to run, only skillrt announces that there are none.
+    let is_skillrt = skill.dialect == Dialect::SKILLRT && skill.mode == Mode::Structured;
+    let quiet = matches!(purpose, Use::AskModel) && skill.permissions.is_empty() && !is_skillrt;
     let files = match purpose {
         Use::AskModel => Vec::new(),
         Use::RunCode(_) => passed_files(skill, &inputs),
@@ -90,7 +92,12 @@ pub(super) fn run(
         scope: Some(file.display().to_string()),
     });
     let added = extra.permissions().into_iter().chain(readable);
-    let effective: Vec<_> = skill.permissions.iter().cloned().chain(added).collect();
+    let own = match purpose {
+        Use::AskModel => skill.permissions.clone(),
+        // Code also has what its dialect grants without a declaration.
+        Use::RunCode(_) => effective_permissions(skill, run_env),
+    };
+    let effective: Vec<_> = own.into_iter().chain(added).collect();
     let mut announce = |_: &[String]| {
         for line in permission_lines(&effective).iter().filter(|_| !quiet) {
             output::note(&format!("permissions: {line}"));
