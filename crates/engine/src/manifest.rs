@@ -37,6 +37,8 @@ pub struct Entry {
     pub returns: Option<Value>,
     /// Whether the tool must run alone.
     pub atomic: bool,
+    /// Example calls in the notation of gibb.eri.sh.
+    pub examples: Vec<String>,
     /// `command`, `python` or `handler`.
     pub runner: &'static str,
     pub policy: ToolPolicy,
@@ -121,6 +123,9 @@ impl Manifest {
                 tool["returns"] = returns.clone();
             }
             tool["atomic"] = json!(entry.atomic);
+            if !entry.examples.is_empty() {
+                tool["examples"] = json!(entry.examples);
+            }
             tool["runner"] = json!(entry.runner);
             tool["skill"] = json!(entry.name.skill);
             tool["skill_version"] = json!(entry.skill_version);
@@ -196,6 +201,7 @@ fn entry(skill: &Skill, tool: &Tool, name: ToolName) -> Entry {
         parameters: schema(tool),
         returns: tool.returns.clone(),
         atomic: tool.atomic,
+        examples: tool.examples.clone(),
         runner: match &tool.runner {
             Runner::Command(_) => "command",
             Runner::Python { .. } => "python",

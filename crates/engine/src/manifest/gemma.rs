@@ -26,7 +26,20 @@ pub(super) fn prompt(native: &[NativeTool], entries: &[Entry]) -> String {
     for entry in entries {
         let _ = writeln!(prompt, "{}", declaration(entry));
     }
+    for entry in entries {
+        for example in &entry.examples {
+            let _ = writeln!(prompt, "{}", renamed_call(example, &entry.name.api));
+        }
+    }
     prompt
+}
+
+/// An example call with the name under which the model calls the tool.
+fn renamed_call(example: &str, name: &str) -> String {
+    match example.split_once('{') {
+        Some((_, arguments)) => format!("<start_function_call>call:{name}{{{arguments}"),
+        None => example.to_owned(),
+    }
 }
 
 fn push_line(prompt: &mut String, name: &str, description: &str) {
