@@ -131,6 +131,14 @@ impl SkillSummary {
         }
     }
 
+    /// Rejects a skill whose name is a path. Only for new skills, too.
+    pub(crate) fn reject_unsafe_name(self) -> Result<Self, SummaryError> {
+        match check::find_unsafe_name(&self.reading) {
+            Some(found) => Err(broken(&self.reading, &found)),
+            None => Ok(self),
+        }
+    }
+
     /// The text that a model reads.
     pub fn text(&self) -> &str {
         &self.reading.skill.body

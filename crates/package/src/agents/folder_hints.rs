@@ -75,7 +75,8 @@ fn skills_folders() -> impl Iterator<Item = (FolderParts, Dialect)> {
         let user = agent.user.iter().chain(agent.former).filter_map(|folder| match folder.base {
             FolderBase::Home => Some(["", folder.path]),
             FolderBase::Variable { otherwise, .. } => Some([otherwise, folder.path]),
-            FolderBase::Config | FolderBase::System => None,
+            FolderBase::Config => Some([".config", folder.path]),
+            FolderBase::System => None,
         });
         project.chain(user).map(|folder| (folder, agent.dialect))
     });
@@ -104,6 +105,8 @@ mod tests {
         assert_eq!(dialect("a/.agents/skills/x"), Some(Dialect::AGENTSKILLS));
         assert_eq!(dialect(".gaia/skills/x"), Some(Dialect::GAIA));
         assert_eq!(dialect(".openclaw/skills/x"), Some(Dialect::OPENCLAW));
+        assert_eq!(dialect("a/.config/gibberish/skills/x"), Some(Dialect::GIBBERISH));
+        assert_eq!(dialect(".config/gibberish/other/x"), None);
         assert_eq!(dialect(".claude/skills/x/.codex/skills/y"), Some(Dialect::CODEX));
         assert_eq!(dialect(".claude/other/x"), None);
         assert_eq!(dialect("skills/x"), None);

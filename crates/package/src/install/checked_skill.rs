@@ -137,6 +137,7 @@ impl SkillChecker<'_> {
         let FetchedSkill { tree, called, counted, .. } = fetched;
         let summary = SkillSummary::read(tree, called)
             .and_then(SkillSummary::reject_disguised)
+            .and_then(SkillSummary::reject_unsafe_name)
             .map_err(|error| CheckError::SkillSummary { name: called.clone(), error })?;
         let attestation = attested(tree, &summary, counted.as_ref(), self.trust)
             .map_err(|error| CheckError::Signature { name: summary.name.clone(), error })?;

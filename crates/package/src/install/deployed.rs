@@ -105,9 +105,11 @@ fn is_lossless(summary: &SkillSummary, conversion: &Conversion, dialect: Dialect
     if conversion.report.iter().any(is_loss) {
         return false;
     }
+    let folder = Tree::default().as_folder(Some(&summary.name));
     let read = |text: &str| {
         let source = Source::from_bytes(text.as_bytes().to_vec()).ok()?;
-        let reading = read_as(source, dialect, None);
+        // Agents use the name of the folder if the file has none.
+        let reading = read_as(source, dialect, Some(&folder));
         reading.is_valid().then_some(reading.skill)
     };
     let original = read(summary.reading.document.source().text());

@@ -39,7 +39,7 @@ async fn same_text_under_two_names_installs_both() {
     let have_their_names = || {
         for name in ["one", "two"] {
             let text = project.read(&format!(".claude/skills/{name}/SKILL.md"));
-            assert!(text.contains(&format!("name: {name}\n")), "{text}");
+            assert_eq!(text, "# Tea\n\nBoil water.\n", "{name}");
         }
     };
     have_their_names();
