@@ -199,6 +199,7 @@ impl ChatService {
             temperature: Some(TEMPERATURE),
             max_tokens: None,
             user: Some(turn.user),
+            skill: None,
         };
         let answer = self.services.ask(question, out).await?;
         match answer.error {

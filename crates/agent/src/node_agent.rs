@@ -29,12 +29,8 @@ pub struct WorkflowAgent {
 }
 
 impl WorkflowAgent {
-    async fn answer(
-        &self,
-        question: Question<'_>,
-        out: &Emitter,
-    ) -> Result<Answer, ListenerDisconnected> {
-        let Question { model, mut messages, temperature, max_tokens, user } = question;
+    async fn answer(&self, question: Question<'_>, out: &Emitter) -> Result<Answer, ListenerDisconnected> {
+        let Question { model, mut messages, temperature, max_tokens, user, skill } = question;
         let instructions = match messages.first() {
             Some(Message::System(text)) => Some(text.clone()),
             _ => None,
@@ -60,7 +56,7 @@ impl WorkflowAgent {
             forks: ForkMode::Inline,
         };
         let mut conversation = Conversation::new(messages);
-        let ended = agent.run_turn(&mut conversation, &message, out).await?;
+        let ended = agent.run_turn(&mut conversation, &message, skill, out).await?;
         let text = last_assistant_text(conversation.messages()).to_owned();
         let error = match ended {
             TurnEnd::Failed(error) => Some(error),

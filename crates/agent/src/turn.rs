@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use savoir_model::{Message, ModelError};
+use savoir_skill::{Skill, allow_list::AllowList};
 
 pub use self::{
     conversation::Conversation,
@@ -106,7 +107,7 @@ impl Agent {
         message: &str,
         out: &Emitter,
     ) -> Result<TurnEnd, ListenerDisconnected> {
-        let ended = self.run_turn(conversation, message, out).await?;
+        let ended = self.run_turn(conversation, message, None, out).await?;
         let failure = match &ended {
             TurnEnd::Answered => return Ok(ended),
             TurnEnd::Limit(limit) => limit.to_string(),
@@ -119,15 +120,20 @@ impl Agent {
         Ok(ended)
     }
 
-    /// Like [`run_turn_reporting_errors`](Self::run_turn_reporting_errors), but emits no error.
+    /// Like [`run_turn_reporting_errors`](Self::run_turn_reporting_errors), but emits no error. If the instructions are those of a skill, only
+    /// the tools that it allows can be called, until the model loads another one.
     pub(crate) async fn run_turn(
         &self,
         conversation: &mut Conversation,
         message: &str,
+        skill: Option<&Skill>,
         out: &Emitter,
     ) -> Result<TurnEnd, ListenerDisconnected> {
         conversation.push_user(message);
         let run = TurnRun::new(self, message, EventOutput { out: out.clone(), forked_skill: None });
+        if let Some(skill) = skill {
+            run.allowed_tools.follow(&skill.name, AllowList::of(&skill.policy));
+        }
         run.run_to_end(conversation).await
     }
 

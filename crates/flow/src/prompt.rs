@@ -195,6 +195,7 @@ async fn all_steps(
         temperature: Some(settings.temperature),
         max_tokens: Some(settings.max_tokens),
         user: run.user,
+        skill: Some(run.skill),
     };
     services.ask_into(question, &answer_emitter(run.skill, out), answer).await?;
     let failure = match &answer.error {

@@ -9,6 +9,7 @@ use std::{
 use futures::{FutureExt as _, StreamExt as _};
 use savoir_knowledge::{Knowledge, chunk::estimate_tokens};
 use savoir_model::{ChatRequest, Chunk, Finish, Message, ModelError, Models, Usage};
+use savoir_skill::Skill;
 use savoir_store::{Database, ModelRequest};
 
 use crate::event::{Emitter, Event, ListenerDisconnected, ModelCall};
@@ -54,6 +55,8 @@ pub struct Question<'a> {
     pub max_tokens: Option<u32>,
     /// The account that is charged for the usage.
     pub user: Option<i64>,
+    /// The skill whose instructions are the system message. Its allowed tools apply.
+    pub skill: Option<&'a Skill>,
 }
 
 /// The answer of a model, possibly incomplete.

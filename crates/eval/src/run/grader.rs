@@ -64,6 +64,7 @@ impl Judge {
             temperature: Some(0.0),
             max_tokens: Some(MAX_VERDICT_TOKENS),
             user: None,
+            skill: None,
         };
         let limit = services.limits.answer;
         let listening = async { while events.recv().await.is_some() {} };

@@ -3,8 +3,10 @@
 use savoir_agent::node_agent::WorkflowAgent;
 use savoir_flow::{event::Emitter, services::Question, workflow::NodeAgent as _};
 use savoir_model::{Chunk, Message};
+use savoir_skill::{Source, read};
+use serde_json::json;
 
-use super::stage::{Stage, use_skill};
+use super::stage::{Stage, call, use_skill};
 
 #[tokio::test]
 async fn llm_node_gets_the_list_of_skills_and_can_load_one() {
@@ -28,6 +30,7 @@ async fn llm_node_gets_the_list_of_skills_and_can_load_one() {
         temperature: Some(0.2),
         max_tokens: Some(77),
         user: None,
+        skill: None,
     };
     let (out, mut events) = Emitter::channel();
     let listening = async { while events.recv().await.is_some() {} };
@@ -50,4 +53,51 @@ async fn llm_node_gets_the_list_of_skills_and_can_load_one() {
     // A workflow run that can be resumed starts no forks.
     let Some(Message::Tool { content, .. }) = asked[1].messages.last() else { panic!("no answer") };
     assert!(content.contains("This skill is meant for a sub-agent"), "{content}");
+}
+
+#[tokio::test]
+async fn skill_of_an_llm_node_limits_its_tools() {
+    let mut stage = Stage::new();
+    stage.skill("free", "", "Anything.");
+    let search = || call("search_skills", json!({"query": "free"}));
+    stage.says([search()]).says([use_skill("free")]).says([search()]);
+    stage.says([Chunk::Text("Over.".to_owned())]);
+    let agent = stage.agent();
+    let node = WorkflowAgent {
+        services: agent.services.clone(),
+        library: agent.library.clone(),
+        skill_tools: None,
+    };
+    let text = "---\nname: reader\ndescription: Reads.\nallowed-tools: Read\n---\nRead.\n";
+    let skill = read(Source::new(text.to_owned()), None).skill;
+    let question = Question {
+        model: None,
+        messages: vec![Message::System("Read.".to_owned()), Message::User("Go.".to_owned())],
+        temperature: None,
+        max_tokens: None,
+        user: None,
+        skill: Some(&skill),
+    };
+    let (out, mut events) = Emitter::channel();
+    let listening = async { while events.recv().await.is_some() {} };
+    let asking = async {
+        let answer = node.ask(question, &out).await.expect("somebody listens");
+        drop(out);
+        answer
+    };
+    let (answer, ()) = tokio::join!(asking, listening);
+    assert_eq!(answer.text, "Over.");
+    let asked = stage.asked();
+    assert!(!asked[0].tools.iter().any(|tool| tool.name == "search_skills"));
+    let answers: Vec<&str> = asked[3]
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(answers[0].contains("tool-not-allowed"), "{answers:?}");
+    // The next skill replaces the list.
+    assert!(answers[2].contains("\"of\":1"), "{answers:?}");
 }

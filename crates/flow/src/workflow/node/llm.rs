@@ -46,7 +46,8 @@ pub(super) async fn run(
     messages.push(Message::User(question.clone()));
     let model = context.model(llm.model.as_deref());
     let user = context.run.user;
-    let asked = Question { model, messages, temperature: Some(temperature), max_tokens, user };
+    let asked =
+        Question { model, messages, temperature: Some(temperature), max_tokens, user, skill };
     let tokens = skill.map_or_else(|| out.clone(), |skill| answer_emitter(skill, out));
     let Answer { text: answer, error } = match &context.host.agent {
         Some(agent) => agent.ask(asked, &tokens).await?,
