@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 use super::toolset::{ALWAYS_ALLOWED, ToolSpec};
 
+/// What the model can do about a list without a known tool. In a sub-agent, it cannot do that.
+pub(crate) const TELL_THE_PERSON: &str = "Tell the person, or load another skill with use_skill.";
+
 /// The allow-list that is active in a turn.
 #[derive(Debug, Default)]
 pub struct AllowedTools {
@@ -154,7 +157,7 @@ impl AllowListSnapshot {
         tracing::warn!(skill = active.skill, names, "a skill allows only tools that do not exist");
         Some(format!(
             "None of the tools that it allows exists here ({names}), so no tool can be called while \
-             it is followed. Tell the user, or load another skill with use_skill."
+             it is followed. {TELL_THE_USER}"
         ))
     }
 

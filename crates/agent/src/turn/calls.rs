@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Conversation, ForkMode, Limit, ToolOffer, TurnRun, offer::OfferedToolEntry};
 use crate::{
-    allowed_tools::{AllowListSnapshot, CallGuard},
+    allowed_tools::{AllowListSnapshot, CallGuard, TELL_THE_PERSON},
     builtin_tools::join_notes,
     library::Opened,
     toolset::{Origin, ToolAnswer},
@@ -152,18 +152,20 @@ impl TurnRun<'_> {
     /// cannot allow tools that the fork does not.
     fn refusal(&self, refused: &NotAllowed, found: &OfferedToolEntry) -> String {
         match refused {
-            NotAllowed::Tool { tool, list } if !self.can_be_allowed_by_other_skill(found) => {
+            NotAllowed::Tool { tool, list } => {
+                let ceiling = self.ceilings.iter().find(|ceiling| !ceiling.offers(&found.spec));
+                let Some(skill) = ceiling.and_then(AllowListSnapshot::skill) else {
+                    return refused.to_string();
+                };
                 format!(
-                    "the tool `{tool}` is not among those that this skill allows ({list}); use one of \
-                 those, if it exists here, or do without it: no other skill frees it here"
+                    "the tool `{tool}` is not among those that the skill `{}` allows ({list}), for \
+                     which this sub-agent works; use one of those, if it exists here, or do without \
+                     it: no other skill allows it here",
+                    printable_name(skill)
                 )
             }
             refused => refused.to_string(),
         }
-    }
-
-    fn can_be_allowed_by_other_skill(&self, found: &OfferedToolEntry) -> bool {
-        self.outer_allow_lists.iter().all(|ceiling| ceiling.offers(&found.spec))
     }
 
     async fn run_tool(
@@ -198,7 +200,31 @@ impl TurnRun<'_> {
 
     /// A note about tools that the skill in use allows and that do not exist here.
     pub(super) fn missing_tools_note(&self) -> Option<String> {
-        self.allowed_tools.snapshot().missing_tools_note(ToolOffer::new(self).specs())
+        let offer = ToolOffer::new(self);
+        let note = self.allowed_tools.snapshot().missing_tools_note(offer.specs());
+        let note = if self.is_fork {
+            note.map(|note| note.replace(TELL_THE_PERSON, "Say so in your answer."))
+        } else {
+            note
+        };
+        let Some(ceilings) = self.ceilings_note() else { return note };
+        Some(join_notes(note.as_deref(), &ceilings))
+    }
+
+    /// A note about the lists that apply in a sub-agent besides that of the skill in use.
+    fn ceilings_note(&self) -> Option<String> {
+        let current = self.allowed_tools.snapshot();
+        let mut names: Vec<String> = Vec::new();
+        for skill in self.ceilings.iter().filter_map(AllowListSnapshot::skill) {
+            let name = format!("`{}`", printable_name(skill));
+            if Some(skill) != current.skill() && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let names = (!names.is_empty()).then(|| names.join(" and "))?;
+        Some(format!(
+            "This sub-agent works for {names}: `allowed-tools` of {names} is still enforced here."
+        ))
     }
 
     /// Adds the note to the answer that loads a skill.
@@ -208,10 +234,9 @@ impl TurnRun<'_> {
         };
         let loaded = data.get("name").and_then(Value::as_str);
         // A skill that is left to another agent restricts nothing here.
-        if self.allowed_tools.snapshot().skill() != loaded {
-            return answer;
-        }
-        let Some(note) = self.missing_tools_note() else { return answer };
+        let is_followed = self.allowed_tools.snapshot().skill() == loaded;
+        let note = if is_followed { self.missing_tools_note() } else { self.ceilings_note() };
+        let Some(note) = note else { return answer };
         let mut data = data.clone();
         let note = join_notes(data.get("note").and_then(Value::as_str), &note);
         data.insert("note".to_owned(), note.into());

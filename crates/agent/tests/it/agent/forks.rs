@@ -258,3 +258,45 @@ async fn fork_refusal_does_not_suggest_other_skills() {
     assert!(!refused.contains("load another skill"), "{refused}");
     assert!(refused.contains("no other skill"), "{refused}");
 }
+
+#[tokio::test]
+async fn fork_names_the_skill_whose_list_refuses_a_call() {
+    let mut stage = Stage::new();
+    stage.skill("reader", "allowed-tools: Read", "Read.");
+    stage.skill("free", "context: fork", "Anything.");
+    stage.skill("runner", "allowed-tools: Bash", "Run.");
+    stage.says([use_skill("reader")]).says([use_skill("free")]);
+    stage.apart([use_skill("runner")]).apart([command("id")]).apart([text("over")]);
+    let outcome = stage.turn().await;
+    let apart = questions_apart(&outcome);
+    let last = &outcome.asked[*apart.last().unwrap()].messages;
+    let answers: Vec<&str> = last
+        .iter()
+        .filter_map(|message| match message {
+            Message::Tool { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        answers[0].contains("`allowed-tools` of `reader` is still enforced here"),
+        "{answers:?}"
+    );
+    assert!(answers[1].contains("that the skill `reader` allows (Read)"), "{answers:?}");
+    let Message::User(order) = &outcome.asked[apart[0]].messages[1] else { panic!("no order") };
+    assert!(order.contains("`allowed-tools` of `reader` is still enforced here"), "{order}");
+}
+
+#[tokio::test]
+async fn fork_without_a_known_tool_is_not_told_to_ask() {
+    let mut stage = Stage::new();
+    stage.skill("typo", "context: fork\nallowed-tools: Reed", "Do.");
+    stage.says([use_skill("typo")]).apart([text("over")]);
+    let outcome = stage.turn().await;
+    let first = questions_apart(&outcome)[0];
+    let Message::User(order) = &outcome.asked[first].messages[1] else { panic!("no order") };
+    assert!(order.contains("None of the tools that it allows exists here (Reed)"), "{order}");
+    assert!(
+        order.contains("Say so in your answer.") && !order.contains("Tell the person"),
+        "{order}"
+    );
+}
