@@ -15,6 +15,8 @@ use serde::Serialize;
 
 /// Minimum number of tokens of a line, besides the name, that are worth showing.
 const MIN_LINE_TOKENS: usize = 12;
+/// Maximum length of a description, in every dialect.
+const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Tokens of the sentence that says how many more skills there are.
 const REMAINDER_TOKENS: usize = 24;
 /// The mark where a line was cut.
@@ -41,6 +43,8 @@ impl Candidate {
     /// Creates a candidate that was never used.
     pub fn new(skill: &Skill) -> Self {
         let description = skill.truncated_description();
+        let cut = description.char_indices().nth(MAX_DESCRIPTION_CHARS);
+        let description = cut.map_or(description, |(end, _)| &description[..end]);
         let line = preamble_line(&skill.name, description, skill.when_to_use.as_deref());
         // Escapes invisible characters, so that the user can see what a model reads.
         let line = harmless(&line).into_owned();
@@ -222,6 +226,8 @@ fn shorten_line(line: &str, max_tokens: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use savoir_skill::Dialect;
+
     use super::*;
 
     fn candidate(name: &str, words: usize) -> Candidate {
@@ -236,6 +242,15 @@ mod tests {
         assert_eq!(preamble.text(), "- a: word word word\n- b: word word word\n");
         assert!(preamble.omitted.is_empty() && preamble.shown.iter().all(|one| !one.truncated));
         assert_eq!(Preamble::new(Vec::new(), Some(0)).text(), "");
+    }
+
+    #[test]
+    fn descriptions_have_at_most_1024_characters() {
+        for dialect in [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::PERSONAL_AGENT] {
+            let mut skill = Skill::new(dialect);
+            (skill.name, skill.description) = ("a".to_owned(), "ä".repeat(1100));
+            assert_eq!(Candidate::new(&skill).line, format!("- a: {}", "ä".repeat(1024)));
+        }
     }
 
     #[test]

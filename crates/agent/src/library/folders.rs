@@ -12,7 +12,9 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use savoir_skill::{Folder, Source, folder::is_skill_file, limits::MAX_FILE_BYTES, read};
+use savoir_skill::{
+    Dialect, Folder, Hint, Source, folder::is_skill_file, limits::MAX_FILE_BYTES, read,
+};
 
 use super::{
     CalledBy, Draft, Library, LibraryError, MAX_SERVED_FILE_BYTES, Opened, PreparedSkill,
@@ -103,9 +105,18 @@ impl FolderLibrary {
         Ok(folder)
     }
 
+    /// Reads the skill in a folder as it is served to models, whichever agent the folder belongs to.
+    /// The error is the reason.
+    pub fn read_served(name: &str, folder: &Path) -> Result<PreparedSkill, String> {
+        let (_, prepared) = Self::prepare_folder(name, folder).map_err(reason)?;
+        Ok(prepared)
+    }
+
     fn prepare_folder(name: &str, folder: &Path) -> Result<(Folder, PreparedSkill), LibraryError> {
         let broken = |reason: String| LibraryError::Broken { name: name.to_owned(), reason };
+        let hint = hint_of_store(folder);
         let folder = Folder::open(folder).map_err(|error| broken(error.to_string()))?;
+        let folder = folder.with_hint(hint);
         let file = folder.files().iter().find(|file| is_skill_file(&file.path));
         let file = file.ok_or_else(|| broken("it has no SKILL.md".to_owned()))?.path.clone();
         let bytes = folder.read_up_to(&file, MAX_FILE_BYTES);
@@ -226,6 +237,17 @@ impl FolderLibrary {
             Err(error) => Err(io_error(error)),
         }
     }
+}
+
+/// The store of gibb.eri.sh, below the folder for configuration.
+const GIBBERISH_STORE: &str = "gibberish/skills";
+
+/// The dialect of the skills in a store that belongs to one dialect. The folders of agents do not
+/// count: models read the spellings of Personal Agent in all of them.
+fn hint_of_store(folder: &Path) -> Option<Hint> {
+    let why = || format!("it lies in `{GIBBERISH_STORE}`");
+    let is_gibberish = folder.parent().is_some_and(|parent| parent.ends_with(GIBBERISH_STORE));
+    is_gibberish.then(|| Hint { dialect: Dialect::GIBBERISH, why: why() })
 }
 
 /// Returns the reason of an error without the name of the skill.

@@ -24,7 +24,7 @@ use savoir_skill::Skill;
 
 use crate::preamble::Candidate;
 
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION: u32 = 4;
 /// The resolution of file times is limited: a file that changed more recently than this could
 /// change again without getting another time.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);

@@ -51,7 +51,8 @@ impl Default for TurnLimits {
             parallel: 8,
             // The largest file that can be read, and the text around it.
             answer_bytes: 260 * 1024,
-            preamble: 2_000,
+            // A tenth of the context: the lines of about a hundred skills.
+            preamble: 10_000,
             context: 100_000,
             apart_steps: 16,
             apart_bytes: 8 * 1024,

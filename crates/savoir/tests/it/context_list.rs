@@ -43,6 +43,16 @@ fn a_preamble_has_a_line_for_each_skill() {
     assert_eq!(one.stdout, "- pdf: Reads PDF files.\n", "{one}");
 }
 
+/// `savoir chat` and `savoir mcp` read these, too, and use the same cache.
+#[test]
+fn spellings_of_personal_agent_are_read_in_every_folder() {
+    let head = "description: d\nwhen-to-use: On Fridays.";
+    let sandbox = test_env(&[(".claude/skills/hyp", head), (".agents/skills/hyp2", head)]);
+    let all = run(&sandbox, &["context", "show"]);
+    let expected = "- hyp: d — When to use: On Fridays.\n- hyp2: d — When to use: On Fridays.\n";
+    assert_eq!(all.stdout, expected, "{all}");
+}
+
 #[test]
 fn agent_without_skills_is_named_if_others_have_some() {
     let sandbox = test_env(&SKILLS[3..]);

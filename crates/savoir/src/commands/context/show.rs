@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use savoir_agent::{
-    library::{CalledBy, SummaryCache, prepare_skill},
+    library::{CalledBy, FolderLibrary, SummaryCache},
     preamble::{Candidate, Preamble, UnusableSkill},
     usage::SkillUsageFile,
 };
@@ -15,7 +15,6 @@ use crate::{
     agent_settings::DisabledSkills,
     error::CommandError,
     installed::{Installed, Selection, in_parallel},
-    load,
     lookup::sort_by_precedence,
     output,
 };
@@ -168,8 +167,8 @@ fn candidate(
     cache: Option<&SummaryCache>,
 ) -> Result<Option<Candidate>, String> {
     let read = || {
-        let loaded = load::load(entry.path(), None).map_err(|error| error.to_string())?;
-        let served = prepare_skill(entry.name(), &loaded.reading, loaded.folder.as_ref())?;
+        // As `savoir chat` and `savoir mcp` read it, which use the same cache.
+        let served = Folders::read_served(entry.name(), entry.path())?;
         Ok(CalledBy::Model.check(&served.skill).is_ok().then_some(served.skill))
     };
     match cache {
