@@ -27,6 +27,8 @@ const RESOURCE_FOLDERS: [&str; 3] = ["references/", "scripts/", "assets/"];
 const TOOLS_FILE: &str = "tools.py";
 /// Maximum bytes of a file that is stored.
 const MAX_RESOURCE_BYTES: usize = 256 * 1024;
+/// Maximum number of files in a note.
+const MAX_SHOWN_FILES: usize = 10;
 /// Maximum number of errors in a note.
 const MAX_SHOWN_SLIPS: usize = 3;
 /// Maximum bytes of a SKILL.md: leaves room for the owner.
@@ -154,6 +156,7 @@ pub fn from_tree(
         return Err(PackageError::ToolsFolder);
     }
     let mut resources = Vec::new();
+    let mut left_out = LeftOut::default();
     for (path, file) in tree.files() {
         let wanted = keep == ResourceSelection::All
             || path == TOOLS_FILE
@@ -171,9 +174,40 @@ pub fn from_tree(
             return Err(PackageError::Tools(file.bytes.len()));
         } else if !is_skill_file(path) {
             tracing::debug!(path, "a file of a skill is left out");
+            left_out.list(wanted).push(path.to_owned());
         }
     }
-    package(folder, None, &manifest.bytes, resources)
+    let mut package = package(folder, None, &manifest.bytes, resources)?;
+    package.notes.extend(left_out.notes());
+    Ok(package)
+}
+
+/// The files of a skill that are not stored.
+#[derive(Default)]
+struct LeftOut {
+    /// Those in folders that are not stored.
+    elsewhere: Vec<String>,
+    /// Those that cannot be stored.
+    unfit: Vec<String>,
+}
+
+impl LeftOut {
+    fn list(&mut self, wanted: bool) -> &mut Vec<String> {
+        if wanted { &mut self.unfit } else { &mut self.elsewhere }
+    }
+
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let note = |files: &[String], why: &str| {
+            let shown = files.iter().take(MAX_SHOWN_FILES).map(|path| format!("`{path}`"));
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let more = files.len().saturating_sub(MAX_SHOWN_FILES);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            (!files.is_empty()).then(|| format!("not stored: {shown}{more}; {why}"))
+        };
+        let elsewhere = "only files in references, scripts and assets are";
+        let unfit = "files must be UTF-8 text of at most 256 KiB, with a plain name";
+        note(&self.elsewhere, elsewhere).into_iter().chain(note(&self.unfit, unfit))
+    }
 }
 
 fn package(
@@ -404,6 +438,10 @@ mod tests {
         assert!(package.text.starts_with("---\nname: pdf-tools\n"), "{}", package.text);
         let paths: Vec<_> = package.resources.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["references/a.md", "scripts/run.sh"]);
+        let [elsewhere, unfit] = package.notes.as_slice() else { panic!("{:?}", package.notes) };
+        let known = "not stored: `notes.md`; only files in references, scripts and assets are";
+        assert_eq!(elsewhere, known);
+        assert!(unfit.contains("`references/large.md`") && unfit.contains("256 KiB"), "{unfit}");
         let every = from_tree(None, &all, ResourceSelection::All).unwrap();
         assert_eq!(every.resources.len(), 3, "for integrations, other files, too");
 

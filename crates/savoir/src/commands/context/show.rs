@@ -168,7 +168,7 @@ fn candidate(
 ) -> Result<Option<Candidate>, String> {
     let read = || {
         // As `savoir chat` and `savoir mcp` read it, which use the same cache.
-        let served = Folders::read_served(entry.name(), entry.path())?;
+        let served = FolderLibrary::read_served(entry.name(), entry.path())?;
         Ok(CalledBy::Model.check(&served.skill).is_ok().then_some(served.skill))
     };
     match cache {
