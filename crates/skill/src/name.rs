@@ -199,9 +199,9 @@ pub fn reserved_prefix(name: &str) -> Option<&'static str> {
 
 /// Whether registry URLs use the name for something other than a namespace.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
-    const RESERVED: [&str; 9] = [
-        "api", "artifacts", "download", "index", "registry", "search", "skills", "versions",
-        "well-known",
+    const RESERVED: [&str; 10] = [
+        "api", "artifacts", "download", "index", "publish", "registry", "search", "skills",
+        "versions", "well-known",
     ];
     RESERVED.contains(&namespace)
 }

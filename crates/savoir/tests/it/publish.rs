@@ -144,6 +144,8 @@ fn reserved_names_are_rejected() {
         run(&sandbox, &["publish", "members", "--dry-run", "--namespace", "acme", "--json"]);
     assert_eq!(alone.code, 0, "{alone}");
     assert_eq!(inside.json()["error"]["code"], "invalid_name", "{inside}");
+    let space = run(&sandbox, &["publish", "pdf", "--dry-run", "--namespace", "publish", "--json"]);
+    assert_eq!(space.json()["error"]["code"], "invalid_name", "{space}");
 }
 
 #[test]

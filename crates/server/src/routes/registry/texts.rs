@@ -76,7 +76,8 @@ async fn anonymous(
     let known = find_unblocked(&app, &package, &version).await?;
     let bytes = registry(&app).blob(&known.skill_md).await?;
     let bytes = bytes.ok_or_else(|| missing_blob(&known.skill_md))?;
-    let answer = CacheableResponse::with_etag(MARKDOWN, CachePolicy::Check, &known.skill_md, bytes);
+    let answer =
+        CacheableResponse::with_etag(MARKDOWN, CachePolicy::Immutable, &known.skill_md, bytes);
     Ok(answer.respond(&method, &headers))
 }
 

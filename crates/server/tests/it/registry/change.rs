@@ -240,7 +240,10 @@ async fn invalid_requests_are_rejected() {
 
 #[tokio::test]
 async fn names_used_by_routes_are_reserved() {
-    for name in ["acme/members", "acme/keys", "acme/deprecate", "acme/transfer", "acme/download"] {
+    for name in [
+        "publish/tool", "acme/members", "acme/keys", "acme/deprecate", "acme/transfer",
+        "acme/download",
+    ] {
         assert!(name.parse::<savoir_store::registry::PackageName>().is_err(), "{name}");
     }
     for_each_server(

@@ -204,6 +204,7 @@ async fn prose_is_found_by_its_digest() {
             let digest = sha256_hex(text.text.as_bytes());
             let same = server.stranger().get(&format!("/registry/anon/{digest}/SKILL.md")).await;
             assert_eq!((same.status.as_u16(), &same.text), (200, &text.text));
+            assert_eq!(same.header("cache-control"), "public, max-age=31536000, immutable");
             let other = server.stranger().get("/registry/acme/note/1.0.0/SKILL.md").await;
             let other = sha256_hex(other.text.as_bytes());
             let missing = format!("/registry/anon/{other}/SKILL.md");
