@@ -12,6 +12,7 @@ mod precedence;
 pub(crate) mod remote;
 
 use std::{
+    cmp::Reverse,
     collections::HashSet,
     ops::Deref,
     path::{Component, Path, PathBuf},
@@ -127,7 +128,7 @@ impl Lookup {
     }
 
     /// Every skill to which `name` or `name@version` may refer; the one with the highest precedence
-    /// comes first.
+    /// comes first. If there is a range of versions, the highest version in it comes first.
     pub(crate) fn candidates(&self, text: &str) -> Vec<Candidate> {
         let Ok(SkillRef { name, range }) = SkillRef::parse(text) else { return Vec::new() };
         if !is_name(&name) {
@@ -142,6 +143,10 @@ impl Lookup {
             range.is_any() || version.is_some_and(|version| range.matches(&version))
         };
         found.retain(fits);
+        if !range.is_any() {
+            let version = |candidate: &Candidate| parse_version(candidate.version.as_deref()?).ok();
+            found.sort_by_cached_key(|candidate| Reverse(version(candidate)));
+        }
         if found.len() > 1 { merge_copies(found) } else { found }
     }
 

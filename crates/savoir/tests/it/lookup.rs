@@ -120,6 +120,8 @@ fn project_skill_wins_and_others_are_mentioned() {
     let other = test_env.run_ok(&["show", "pdf@2.0.0", "--json"]);
     assert!(other.json()["path"].as_str().is_some_and(|path| path.contains("home")), "{other}");
     assert_eq!(other.stderr, "");
+    let highest = test_env.run_ok(&["show", "pdf@>=1", "--json"]);
+    assert_eq!(highest.json()["version"], "2.0.0", "{highest}");
     let none = test_env.run(&["show", "pdf@3"]);
     assert_eq!(none.code, 2, "{none}");
     assert!(none.stderr.contains("installed: 1.0.0, 2.0.0"), "{none}");
