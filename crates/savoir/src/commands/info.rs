@@ -14,16 +14,19 @@ use savoir_package::{
     registry::Name,
     source::is_in_local_bare_repository,
 };
-use savoir_skill::{Skill, folder::is_skill_file, version::VersionRange};
+use savoir_skill::{Skill, folder::is_skill_file, skill::Policy, version::VersionRange};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{show::Page, status::clash_json};
+use super::{
+    show::{self, Page},
+    status::clash_json,
+};
 use crate::{
     completion,
     error::CommandError,
     installed::{ExaminedSkill, Installed, InstalledSkillJson, Locked, limit_names, source, state},
-    load,
+    load::{self, Loaded},
     lookup::{self, sort_by_precedence},
     offline, output,
     remote::Remote,
@@ -41,7 +44,7 @@ Examples:
 If several installed skills have the name, all are shown. A name that no installed skill has is
 looked up in its registry. With --registry, only that registry is used.
 
-Exit codes: 1 a skill cannot be read, or the registry does not have it, 2 wrong usage, or the skill
+Exit codes: 1 a skill has errors, or the registry does not have it, 2 wrong usage, or the skill
 is not installed and no registry is configured.")]
 pub(crate) struct Args {
     /// Name or folder of a skill
@@ -73,6 +76,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let (lone, located);
     let named = installed.ledger.named(&args.skill).iter().collect();
     let mut entries: Vec<&LedgerEntry> = sort_by_precedence(named, &installed);
+    if entries.is_empty() && is_single_file(Path::new(&args.skill)) {
+        return single_file(Path::new(&args.skill), args.json);
+    }
     if entries.is_empty() {
         let found = folder(&args.skill);
         if found.is_none()
@@ -105,8 +111,88 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         let pages: Vec<String> = known.iter().map(InstalledDetails::page).collect();
         output::text(&output::sanitize(&pages.join("\n")))?;
     }
-    let broken = examined.iter().any(|examined| examined.details.is_err());
+    let broken = known.iter().any(InstalledDetails::is_broken);
     Ok(ExitCode::from(u8::from(broken)))
+}
+
+/// Whether a path is a Markdown file that is a skill without a folder.
+fn is_single_file(path: &Path) -> bool {
+    let is_named = path.file_name().is_some_and(|name| is_skill_file(&name.to_string_lossy()));
+    !is_named && path.is_file()
+}
+
+/// Shows a skill that is a single file. No agent reads it there.
+fn single_file(path: &Path, as_json: bool) -> Result<ExitCode, CommandError> {
+    let loaded = load::load(path, None)?;
+    let skill = &loaded.reading.skill;
+    let bytes = loaded.reading.document.text().len();
+    let file = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    if as_json {
+        let mut known = json!({
+            "name": skill.name,
+            "path": absolute(path),
+            "version": skill.version,
+            "description": skill.truncated_description(),
+            "warnings": [],
+            "files": [FileSize { path: file.into_owned(), bytes }],
+        });
+        add_declared(&mut known, &loaded);
+        output::json(&json!({ "skills": [known] }))?;
+    } else {
+        let mut page = Page::default();
+        page.field("name", &skill.name);
+        page.field("version", skill.version.as_deref().unwrap_or_default());
+        page.field("description", skill.truncated_description());
+        declared(&mut page, &loaded);
+        page.field("files", &format!("{file}  {}", output::plural(bytes, "byte")));
+        page.list("warnings", runtime_warnings(&loaded));
+        show::findings(&mut page, &loaded);
+        output::text(&output::sanitize(&page.text))?;
+    }
+    Ok(ExitCode::from(u8::from(!loaded.reading.is_usable())))
+}
+
+/// Why this version of Savoir does not run the skill.
+fn runtime_warnings(loaded: &Loaded) -> impl Iterator<Item = String> {
+    const CODES: [&str; 2] = ["runtime-too-new", "unknown-runtime"];
+    let found = loaded.reading.diagnostics.iter().filter(|found| CODES.contains(&found.code));
+    found.map(|found| found.message.clone())
+}
+
+/// What the file declares, besides name, version and description.
+fn declared(page: &mut Page, loaded: &Loaded) {
+    let skill = &loaded.reading.skill;
+    page.field("dialect", skill.dialect.id());
+    page.field("claimed tier", skill.policy.tier.map_or("", |tier| tier.as_str()));
+    show::identity(page, skill);
+    show::inputs_and_output(page, skill);
+    show::permissions(page, skill);
+    page.list("tools", tools(skill).into_iter().map(str::to_owned));
+    page.value("requirements", &serde_json::to_value(&skill.requirements).unwrap_or_default());
+    let policy = Policy { tier: None, ..skill.policy.clone() };
+    page.value("policy", &serde_json::to_value(policy).unwrap_or_default());
+    page.value("other fields", &Value::Object(skill.extra.clone()));
+}
+
+/// Adds what the file declares, except for fields that are there already.
+fn add_declared(known: &mut Value, loaded: &Loaded) {
+    let Some(known) = known.as_object_mut() else { return };
+    let skill = &loaded.reading.skill;
+    let mut own = serde_json::to_value(skill).unwrap_or_default();
+    let own = own.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let mut own: Map<String, Value> =
+        own.into_iter().filter(|(key, _)| !["body", "resources"].contains(&key.as_str())).collect();
+    own.insert("license".into(), json!(show::license(skill)));
+    own.insert("claimed_tier".into(), json!(skill.policy.tier));
+    own.insert("tools".into(), json!(tools(skill)));
+    own.insert("errors".into(), json!(show::error_codes(&loaded.reading)));
+    show::add_defaults(&mut own, skill);
+    for (key, value) in own {
+        known.entry(key).or_insert(value);
+    }
+    if let Some(warnings) = known.get_mut("warnings").and_then(Value::as_array_mut) {
+        warnings.extend(runtime_warnings(loaded).map(Value::from));
+    }
 }
 
 fn no_name(text: &str) -> CommandError {
@@ -151,7 +237,7 @@ struct InstalledDetails<'a> {
     examined: &'a ExaminedSkill<'a>,
     installed: &'a Installed,
     locked: Option<&'a Locked>,
-    skill: Option<Skill>,
+    loaded: Option<Loaded>,
     files: Result<Files, String>,
 }
 
@@ -174,7 +260,7 @@ impl<'a> InstalledDetails<'a> {
             examined,
             installed,
             locked: installed.locked_at(entry),
-            skill: load::load(entry.path(), None).ok().map(|loaded| loaded.reading.skill),
+            loaded: load::load(entry.path(), None).ok(),
             files: Files::read(entry.path()),
         }
     }
@@ -183,11 +269,14 @@ impl<'a> InstalledDetails<'a> {
         let known =
             serde_json::to_value(InstalledSkillJson::examined(self.examined, self.installed));
         let mut known = known.unwrap_or_default();
-        let skill = self.skill.as_ref();
-        known["dialect"] = json!(skill.map(|skill| skill.dialect));
-        known["permissions"] = json!(skill.map(|skill| &skill.permissions));
-        known["claimed_tier"] = json!(skill.map(|skill| skill.policy.tier));
-        known["tools"] = json!(skill.map(tools));
+        match &self.loaded {
+            Some(loaded) => add_declared(&mut known, loaded),
+            None => {
+                for key in ["dialect", "permissions", "claimed_tier", "tools"] {
+                    known[key] = Value::Null;
+                }
+            }
+        }
         match &self.files {
             Ok(files) => {
                 known["integrity"] = json!(files.integrity);
@@ -236,14 +325,26 @@ impl<'a> InstalledDetails<'a> {
             self.clash(&clash, &mut page);
         }
         self.lock(&mut page);
-        self.skill(&mut page);
+        if let Some(loaded) = &self.loaded {
+            declared(&mut page, loaded);
+        }
         match &self.files {
             Ok(files) => files.page(&mut page),
             Err(problem) => page.field("files", problem),
         }
         let warnings = details.iter().flat_map(|details| &details.warnings);
-        page.list("warnings", warnings.map(ToString::to_string));
+        let runtime = self.loaded.iter().flat_map(runtime_warnings);
+        page.list("warnings", warnings.map(ToString::to_string).chain(runtime));
+        if let Some(loaded) = &self.loaded {
+            show::findings(&mut page, loaded);
+        }
         page.text
+    }
+
+    /// Whether agents cannot use the skill.
+    fn is_broken(&self) -> bool {
+        self.examined.details.is_err()
+            || self.loaded.as_ref().is_some_and(|loaded| !loaded.reading.is_usable())
     }
 
     /// The name in SKILL.md, if it differs from the folder name.
@@ -304,14 +405,6 @@ impl<'a> InstalledDetails<'a> {
         page.field("locked version", &skill.version.to_string());
         page.field("trusted as", skill.tier.as_str());
         page.field("signed by", skill.signer.as_deref().unwrap_or_default());
-    }
-
-    fn skill(&self, page: &mut Page) {
-        let Some(skill) = &self.skill else { return };
-        page.field("dialect", skill.dialect.id());
-        page.field("claimed tier", skill.policy.tier.map_or("", |tier| tier.as_str()));
-        page.list("permissions", skill.permissions.iter().map(ToString::to_string));
-        page.list("tools", tools(skill).into_iter().map(str::to_owned));
     }
 }
 

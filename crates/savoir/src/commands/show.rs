@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use clap_complete::engine::ArgValueCompleter;
 use savoir_skill::{
-    Dialect, Skill,
+    Dialect, Reading, Skill,
     dialect::{self, Strength},
     skill::{Mode, Runner},
 };
@@ -70,18 +70,18 @@ fn as_json(loaded: &Loaded) -> Result<Value, CommandError> {
     add_defaults(&mut map, &reading.skill);
     // If the dialect truncates descriptions, the truncated one is shown.
     map.insert("description".into(), json!(reading.skill.truncated_description()));
-    let errors: Vec<&str> = reading
-        .diagnostics
-        .iter()
-        .filter(|found| found.is_error())
-        .map(|found| found.code)
-        .collect();
-    map.insert("errors".into(), json!(errors));
+    map.insert("errors".into(), json!(error_codes(reading)));
     Ok(Value::Object(map))
 }
 
+/// The codes of the errors in a file.
+pub(super) fn error_codes(reading: &Reading) -> Vec<&'static str> {
+    let errors = reading.diagnostics.iter().filter(|found| found.is_error());
+    errors.map(|found| found.code).collect()
+}
+
 /// Adds the fields for which a specification defines a value when the file has none.
-fn add_defaults(map: &mut Map<String, Value>, skill: &Skill) {
+pub(super) fn add_defaults(map: &mut Map<String, Value>, skill: &Skill) {
     if skill.mode != Mode::Structured {
         return;
     }
@@ -102,7 +102,7 @@ fn add_default(map: &mut Map<String, Value>, object: &str, field: &str, value: V
 }
 
 /// The license that a skill has without naming one: skillrt defines a default.
-fn license(skill: &Skill) -> Option<&str> {
+pub(super) fn license(skill: &Skill) -> Option<&str> {
     let is_skillrt = skill.dialect == Dialect::SKILLRT && skill.mode == Mode::Structured;
     skill.license.as_deref().or(is_skillrt.then_some("UNLICENSED"))
 }
@@ -122,31 +122,52 @@ fn page(loaded: &Loaded) -> String {
         dialect::other_valid_dialects(&reading.document, loaded.folder.as_ref(), detection.dialect);
     page.list("also valid as", also.iter().map(ToString::to_string));
     page.field("description", skill.truncated_description());
-    page.field("when to use", skill.when_to_use.as_deref().unwrap_or_default());
-    page.list("authors", skill.authors.iter().cloned());
-    page.field("license", license(skill).unwrap_or_default());
-    page.field("needs", skill.compatibility.as_deref().unwrap_or_default());
-    page.list("tags", skill.tags.iter().cloned());
-    inputs_and_tools(&mut page, skill);
-    page.list("permissions", skill.permissions.iter().map(ToString::to_string));
+    identity(&mut page, skill);
+    inputs_and_output(&mut page, skill);
+    tools(&mut page, skill);
+    permissions(&mut page, skill);
     page.value("requirements", &serde_json::to_value(&skill.requirements).unwrap_or_default());
     page.value("policy", &serde_json::to_value(&skill.policy).unwrap_or_default());
     page.list("files", skill.resources.iter().cloned());
     page.value("other fields", &Value::Object(skill.extra.clone()));
     let lines = output::plural(skill.body.lines().count(), "line");
     page.field("body", &format!("{lines}, {}", output::plural(skill.body.len(), "byte")));
-    let errors = reading.diagnostics.iter().filter(|found| found.is_error()).count();
-    let warnings = reading.diagnostics.len() - errors;
+    findings(&mut page, loaded);
+    page.text
+}
+
+/// What the skill says about itself, besides its name, version and description.
+pub(super) fn identity(page: &mut Page, skill: &Skill) {
+    page.field("when to use", skill.when_to_use.as_deref().unwrap_or_default());
+    page.list("authors", skill.authors.iter().cloned());
+    page.field("license", license(skill).unwrap_or_default());
+    page.field("needs", skill.compatibility.as_deref().unwrap_or_default());
+    page.list("tags", skill.tags.iter().cloned());
+}
+
+/// The permissions. A skillrt skill that declares none has none.
+pub(super) fn permissions(page: &mut Page, skill: &Skill) {
+    let is_skillrt = skill.dialect == Dialect::SKILLRT && skill.mode == Mode::Structured;
+    if skill.permissions.is_empty() && is_skillrt {
+        page.field("permissions", "none");
+    }
+    page.list("permissions", skill.permissions.iter().map(ToString::to_string));
+}
+
+/// The number of findings in the file.
+pub(super) fn findings(page: &mut Page, loaded: &Loaded) {
+    let found = &loaded.reading.diagnostics;
+    let errors = found.iter().filter(|found| found.is_error()).count();
+    let warnings = found.len() - errors;
     if errors + warnings > 0 {
         let counts =
             format!("{}, {}", output::plural(errors, "error"), output::plural(warnings, "warning"));
         let hint = format!("{counts}; see: savoir check {}", loaded.path.display());
         page.field("findings", &hint);
     }
-    page.text
 }
 
-fn inputs_and_tools(page: &mut Page, skill: &Skill) {
+pub(super) fn inputs_and_output(page: &mut Page, skill: &Skill) {
     page.list(
         "inputs",
         skill.inputs.iter().map(|input| {
@@ -162,6 +183,9 @@ fn inputs_and_tools(page: &mut Page, skill: &Skill) {
     if let Some(output) = &skill.outputs {
         page.field("output", &output.kind);
     }
+}
+
+fn tools(page: &mut Page, skill: &Skill) {
     for tool in &skill.tools {
         let parameters: Vec<String> = tool
             .parameters
@@ -211,7 +235,7 @@ impl Page {
         }
     }
 
-    fn value(&mut self, label: &str, value: &Value) {
+    pub(super) fn value(&mut self, label: &str, value: &Value) {
         let Some(map) = value.as_object() else { return };
         self.list(
             label,

@@ -142,16 +142,202 @@ fn skillrt_globs_are_relative_to_the_working_folder() {
 }
 
 #[test]
-fn skillrt_name_that_is_no_folder_name_is_reported() {
+fn skillrt_name_that_is_no_folder_name_is_not_installed() {
     let test_env = TestEnv::new();
-    for name in ["a/b", ".hid", "../evil"] {
+    fs::create_dir_all(test_env.0.path("home/.claude")).expect("a folder");
+    for name in ["a/b", "'a\\b'", ".hid", "../evil"] {
         let text = format!(
             "---\nname: {name}\nversion: 1.0.0\ndescription: Evil.\nruntime: {{type: markdown-skill}}\n---\nDo it.\n"
         );
         test_env.0.write("project/evil/SKILL.md", text);
         let check = test_env.run(&["check", "./evil"]);
+        assert_eq!(check.code, 1, "{name}: {check}");
+        assert!(check.stdout.contains("error[unsafe-name]"), "{name}: {check}");
         assert!(check.stdout.contains("cannot be the name of a folder"), "{name}: {check}");
+        let install = test_env.run(&["install", "./evil", "-y"]);
+        assert_eq!(install.code, 1, "{name}: {install}");
+        assert!(!test_env.0.path("project/.claude").exists(), "{name}: {install}");
     }
+    // Agents accept such a name in their own dialect.
+    test_env
+        .0
+        .write("project/evil/SKILL.md", "---\nname: a/b\ndescription: Does it.\n---\nDo it.\n");
+    let install = test_env.run(&["install", "./evil", "-y"]);
+    assert_eq!(install.code, 0, "{install}");
+}
+
+#[test]
+fn info_shows_all_fields_and_warnings() {
+    let test_env = TestEnv::new();
+    let fields = "runtime: {type: markdown-skill, min-version: 0.2.0}\nauthors: [Ada]\nfoo: 1\n\
+                  inputs: [{name: url, type: url, required: true}]\noutputs: {type: text}\n\
+                  dependencies: {tools: [git]}\n";
+    test_env.skillrt("newer", fields, "Look at {{ url }}.");
+    let info = test_env.run(&["info", "./newer"]);
+    assert_eq!(info.code, 0, "{info}");
+    for line in [
+        "authors        Ada",
+        "license        UNLICENSED",
+        "inputs         url (url, required)",
+        "output         text",
+        "permissions    none",
+        "other fields   foo: 1",
+        "warnings       it needs runtime 0.2.0, this is 0.1.0",
+    ] {
+        assert!(info.stdout.lines().any(|shown| shown == line), "{line}: {info}");
+    }
+    assert!(info.stdout.contains("git"), "{info}");
+    let json = test_env.run(&["info", "./newer", "--json"]).json();
+    let skill = &json["skills"][0];
+    assert_eq!(skill["extra"], json!({"foo": 1}), "{skill:#}");
+    assert_eq!(skill["warnings"], json!(["it needs runtime 0.2.0, this is 0.1.0"]));
+    assert_eq!(skill["requirements"]["programs"], json!(["git"]));
+    assert_eq!(skill["errors"], json!([]));
+    test_env.skillrt("other", "runtime: {type: foo}\n", "Do it.");
+    let info = test_env.run(&["info", "./other"]);
+    assert!(info.stdout.contains("`foo` is not a known runtime"), "{info}");
+    let show = test_env.run(&["show", "./other"]);
+    assert!(show.stdout.contains("permissions    none\n"), "{show}");
+}
+
+#[test]
+fn info_fails_for_a_file_with_errors() {
+    let test_env = TestEnv::new();
+    let head = "---\nname: bad\nversion: 1.0.0\ndescription: d\n";
+    for text in [
+        format!("{head}runtime: {{type: markdown-skill}}\n"),
+        format!("{head}runtime: {{type: markdown-skill\n---\nbody\n"),
+        format!("{head}runtime: {{type: markdown-skill}}\npermissions: [x]\n---\nbody\n"),
+    ] {
+        test_env.0.write("project/bad/SKILL.md", &text);
+        let info = test_env.run(&["info", "./bad"]);
+        assert_eq!(info.code, 1, "{text}: {info}");
+        assert!(info.stdout.contains("findings       1 error"), "{text}: {info}");
+        assert!(info.stdout.contains("savoir check "), "{text}: {info}");
+        let json = test_env.run(&["info", "./bad", "--json"]);
+        let errors = json.json()["skills"][0]["errors"].as_array().map(Vec::len);
+        assert_eq!((json.code, errors), (1, Some(1)), "{text}: {json}");
+    }
+}
+
+#[test]
+fn info_reads_a_single_file() {
+    let test_env = TestEnv::new();
+    test_env.0.write("project/n.md", "# Trains\n\nTrains leave at 9.\n");
+    let info = test_env.run(&["info", "n.md"]);
+    assert_eq!(info.code, 0, "{info}");
+    for line in
+        ["name           trains", "dialect        prose", "description    Trains leave at 9."]
+    {
+        assert!(info.stdout.lines().any(|shown| shown == line), "{line}: {info}");
+    }
+    assert!(!info.stdout.contains("os error"), "{info}");
+    let json = test_env.run(&["info", "n.md", "--json"]).json();
+    assert_eq!(json["skills"][0]["dialect"], "prose", "{json:#}");
+    assert_eq!(json["skills"][0]["files"][0]["path"], "n.md", "{json:#}");
+}
+
+#[test]
+fn printed_permissions_are_those_of_the_run() {
+    let test_env = TestEnv::new();
+    test_env.0.write("project/secret", "SECRET");
+    let code = "# Title\n\nText.\n\n```bash\ncat secret\n```\n";
+    test_env.0.write("project/prosey/SKILL.md", code);
+    test_env.run(&["approve", "./prosey", "--yes"]);
+    let run = test_env.run(&["run", "./prosey", "--exec-fences"]);
+    assert_eq!(run.stdout, "SECRET", "{run}");
+    let project = test_env.0.path("project").canonicalize().expect("the project");
+    let line = format!("permissions: read {}/**\n", project.display());
+    assert!(run.stderr.contains(&line) && !run.stderr.contains("none"), "{run}");
+    // skillrt grants nothing without a declaration.
+    test_env.skillrt("own", "runtime: {type: markdown-skill}\n", code);
+    test_env.run(&["approve", "./own", "--yes"]);
+    let run = test_env.run(&["run", "./own", "--exec-fences"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run}");
+    let none = "permissions: none: no network, no files, no environment variables\n";
+    assert!(run.stderr.contains(none), "{run}");
+    // `*` covers public hosts.
+    test_env.skillrt("web", "permissions: {network: ['*']}\n", "```bash\ntrue\n```\n");
+    test_env.run(&["approve", "./web", "--yes"]);
+    let run = test_env.run(&["run", "./web", "--exec-fences"]);
+    assert!(
+        run.stderr.contains("permissions: fetch from and send to any host on the internet\n"),
+        "{run}"
+    );
+}
+
+#[test]
+fn prompt_of_a_skillrt_skill_always_prints_its_permissions() {
+    let test_env = TestEnv::new();
+    let provider = Provider::new(ProviderBehavior::Says(&["No."]));
+    let none = "permissions: none: no network, no files, no environment variables\n";
+    for (name, fields, line) in [
+        ("nothing", "runtime: {type: markdown-skill}\n", none),
+        ("empty", "runtime: {type: markdown-skill}\npermissions: {}\n", none),
+        ("lists", "permissions: {network: [], filesystem: [], env: []}\n", none),
+        (
+            "some",
+            "permissions: {env: [LANG]}\n",
+            "permissions: read the environment variable LANG\n",
+        ),
+    ] {
+        test_env.skillrt(name, fields, "Say no.");
+        let mut command = test_env.0.command(&["run", name]);
+        command.current_dir(test_env.0.path("project")).env("HOME", test_env.0.path("home"));
+        provider.of(&mut command);
+        let output = command.output().expect("savoir runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(line), "{name}: {stderr}");
+    }
+}
+
+#[test]
+fn prose_that_an_agent_reads_is_installed_unchanged() {
+    let test_env = TestEnv::new();
+    fs::create_dir_all(test_env.0.path("home/.claude")).expect("a folder");
+    let text = "# Title\n\nTrains leave at 9.\n\n```bash\nls\n```\n";
+    test_env.0.write("project/prosey/SKILL.md", text);
+    let install = test_env.run(&["install", "./prosey", "-y"]);
+    assert_eq!(install.code, 0, "{install}");
+    assert_eq!(test_env.0.read("project/.claude/skills/prosey/SKILL.md"), text);
+    assert!(!install.stdout.contains("converted"), "{install}");
+}
+
+#[test]
+fn gibberish_store_decides_the_dialect() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("plainy", "description: d\n", "echo hi");
+    let file = "home/.config/gibberish/skills/plainy/SKILL.md";
+    let text = test_env.0.read(file).replace("#### Command\n\n", "");
+    test_env.0.write(file, text);
+    let tools = test_env.run(&["tools", "plainy"]);
+    assert!(tools.stdout.contains("plainy_it"), "{tools}");
+    test_env.run(&["approve", "plainy", "--yes"]);
+    let listed = test_env.run(&["context", "show"]);
+    assert!(listed.stdout.contains("- plainy: d\n"), "{listed}");
+    let run = test_env.run(&["run", "plainy/plainy_it"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, "hi\n"), "{run}");
+    test_env.0.write(file, "# Only text\n");
+    let check = test_env.run(&["check", test_env.0.path(file).to_str().expect("UTF-8")]);
+    assert_eq!(check.code, 1, "{check}");
+}
+
+#[test]
+fn gibberish_examples_are_in_the_prompt() {
+    let test_env = TestEnv::new();
+    test_env.gibberish("greet", "description: d\n", "echo hi");
+    let file = "home/.config/gibberish/skills/greet/SKILL.md";
+    let call = |tool| {
+        format!("<start_function_call>call:{tool}{{q:<escape>hello<escape>}}<end_function_call>")
+    };
+    let (own, other) = (call("greet_it"), call("other"));
+    let text = test_env.0.read(file)
+        + &format!("\n#### Examples\n\n```\nSay hello\n{own}\n{other}\n```\n");
+    test_env.0.write(file, text);
+    let tools = test_env.run(&["tools", "greet", "--format", "functiongemma"]);
+    assert!(tools.stdout.ends_with(&format!("<end_function_declaration>\n{own}\n")), "{tools}");
+    let json = test_env.run(&["tools", "greet", "--json"]).json();
+    assert_eq!(json["tools"][0]["examples"], json!([own]));
 }
 
 #[test]

@@ -318,7 +318,8 @@ fn info_of_a_skill_outside_agent_folders() {
          permissions: [network:read:example.com]\ntools: []\n---\n# Maps\n",
     );
     let run = test_env.run(&["info", "drafts/maps"]);
-    assert_eq!(run.code, 0, "{run}");
+    // It has no author, license and tools.
+    assert_eq!(run.code, 1, "{run}");
     for line in [
         "agents         no agent sees it",
         "claimed tier   community",
