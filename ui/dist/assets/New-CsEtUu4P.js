@@ -1,1 +1,0 @@
-import"./format-XkaESZuf.js";import{t as e}from"./Workbench-Bhg_Wo-5.js";function t(t){e(t,{stored:``})}export{t as default};

@@ -1,0 +1,1 @@
+import"./router.svelte-nt4B6o9K.js";import{t as e}from"./Workbench-BZlGl1UJ.js";function t(t){e(t,{stored:``})}export{t as default};

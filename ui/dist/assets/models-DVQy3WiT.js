@@ -1,1 +1,0 @@
-import{_ as e,m as t}from"./format-XkaESZuf.js";var n=400;async function r(r){let i=()=>t.get(`/api/v1/chat/models`,{signal:r}),a=await i().catch(t=>{if(e(t))throw t});return a?.items.length?a:(await new Promise(e=>setTimeout(e,n)),i())}export{r as t};
