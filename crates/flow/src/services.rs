@@ -101,7 +101,7 @@ impl Services {
                 return Ok(());
             }
         };
-        let sent: usize = question.messages.iter().map(|message| estimated(message)).sum();
+        let sent: usize = question.messages.iter().map(estimated).sum();
         let request = ChatRequest {
             model: choice.model.clone(),
             messages: question.messages,
