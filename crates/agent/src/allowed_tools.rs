@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::toolset::{ALWAYS_ALLOWED, ToolSpec};
 
 /// What the model can do about a list without a known tool. In a sub-agent, it cannot do that.
-pub(crate) const TELL_THE_PERSON: &str = "Tell the person, or load another skill with use_skill.";
+pub(crate) const TELL_THE_USER: &str = "Tell the user, or load another skill with use_skill.";
 
 /// The allow-list that is active in a turn.
 #[derive(Debug, Default)]

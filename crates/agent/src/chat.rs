@@ -80,7 +80,13 @@ impl ChatService {
 
     /// Stores the answer before the last event, so that a client that reads the conversation after
     /// this event finds it. If the answer cannot be stored, the event says so.
-    async fn end(&self, turn: &ChatTurn, text: &str, ended: Result<Done, ListenerDisconnected>, out: &Emitter) {
+    async fn end(
+        &self,
+        turn: &ChatTurn,
+        text: &str,
+        ended: Result<Done, ListenerDisconnected>,
+        out: &Emitter,
+    ) {
         let stored = self.store_answer(turn, text, ended.is_err()).await;
         if let Err(error) = &stored {
             tracing::error!(session = turn.session, %error, "an answer was not stored");

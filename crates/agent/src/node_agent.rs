@@ -29,7 +29,11 @@ pub struct WorkflowAgent {
 }
 
 impl WorkflowAgent {
-    async fn answer(&self, question: Question<'_>, out: &Emitter) -> Result<Answer, ListenerDisconnected> {
+    async fn answer(
+        &self,
+        question: Question<'_>,
+        out: &Emitter,
+    ) -> Result<Answer, ListenerDisconnected> {
         let Question { model, mut messages, temperature, max_tokens, user, skill } = question;
         let instructions = match messages.first() {
             Some(Message::System(text)) => Some(text.clone()),

@@ -226,7 +226,7 @@ fn shorten_line(line: &str, max_tokens: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use savoir_skill::Dialect;
+    use savoir_skill::{Dialect, Source, read_as};
 
     use super::*;
 
@@ -247,8 +247,9 @@ mod tests {
     #[test]
     fn descriptions_have_at_most_1024_characters() {
         for dialect in [Dialect::AGENTSKILLS, Dialect::CLAUDE_CODE, Dialect::PERSONAL_AGENT] {
-            let mut skill = Skill::new(dialect);
-            (skill.name, skill.description) = ("a".to_owned(), "ä".repeat(1100));
+            let text = format!("---\nname: a\ndescription: {}\n---\nGo.\n", "ä".repeat(1100));
+            let source = Source::from_bytes(text.into()).unwrap();
+            let skill = read_as(source, dialect, None).skill;
             assert_eq!(Candidate::new(&skill).line, format!("- a: {}", "ä".repeat(1024)));
         }
     }

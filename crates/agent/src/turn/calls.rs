@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Conversation, ForkMode, Limit, ToolOffer, TurnRun, offer::OfferedToolEntry};
 use crate::{
-    allowed_tools::{AllowListSnapshot, CallGuard, TELL_THE_PERSON},
+    allowed_tools::{AllowListSnapshot, CallGuard, TELL_THE_USER},
     builtin_tools::join_notes,
     library::Opened,
     toolset::{Origin, ToolAnswer},
@@ -153,7 +153,7 @@ impl TurnRun<'_> {
     fn refusal(&self, refused: &NotAllowed, found: &OfferedToolEntry) -> String {
         match refused {
             NotAllowed::Tool { tool, list } => {
-                let ceiling = self.ceilings.iter().find(|ceiling| !ceiling.offers(&found.spec));
+                let ceiling = self.outer_allow_lists.iter().find(|ceiling| !ceiling.offers(&found.spec));
                 let Some(skill) = ceiling.and_then(AllowListSnapshot::skill) else {
                     return refused.to_string();
                 };
@@ -203,7 +203,7 @@ impl TurnRun<'_> {
         let offer = ToolOffer::new(self);
         let note = self.allowed_tools.snapshot().missing_tools_note(offer.specs());
         let note = if self.is_fork {
-            note.map(|note| note.replace(TELL_THE_PERSON, "Say so in your answer."))
+            note.map(|note| note.replace(TELL_THE_USER, "Say so in your answer."))
         } else {
             note
         };
@@ -215,7 +215,7 @@ impl TurnRun<'_> {
     fn ceilings_note(&self) -> Option<String> {
         let current = self.allowed_tools.snapshot();
         let mut names: Vec<String> = Vec::new();
-        for skill in self.ceilings.iter().filter_map(AllowListSnapshot::skill) {
+        for skill in self.outer_allow_lists.iter().filter_map(AllowListSnapshot::skill) {
             let name = format!("`{}`", printable_name(skill));
             if Some(skill) != current.skill() && !names.contains(&name) {
                 names.push(name);

@@ -286,7 +286,7 @@ impl SwitchJob<'_> {
 impl SwitchJob<'_> {
     fn no_setting(&self, name: &str, agent: &Agent) -> CommandError {
         CommandError::input(format!("{} has no setting that disables a skill", agent.title))
-            .named("no-setting")
+            .with_code("no-setting")
             .hint(self.removal_hint(name, agent))
             .hint(format!("agents with such a setting: {}", DisableSetting::AGENTS.join(", ")))
     }
