@@ -217,12 +217,16 @@ pub(super) struct Page {
     pub(super) text: String,
 }
 
+/// Columns of the labels on a page.
+const LABEL_WIDTH: usize = 14;
+
 impl Page {
     pub(super) fn field(&mut self, label: &str, value: &str) {
         if value.trim().is_empty() {
             return;
         }
-        let mut lines = value.trim_end().lines();
+        let mut lines =
+            value.trim_end().lines().flat_map(|line| output::wrap(line, LABEL_WIDTH + 1));
         let _ = writeln!(self.text, "{label:14} {}", lines.next().unwrap_or_default());
         for line in lines {
             let _ = writeln!(self.text, "{:14} {line}", "");

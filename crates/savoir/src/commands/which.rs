@@ -9,7 +9,7 @@ use crate::{
     error::CommandError,
     installed::limit_names,
     lookup::{Candidate, Lookup},
-    output,
+    output::{self, Column},
 };
 use clap_complete::engine::ArgValueCandidates;
 
@@ -104,7 +104,16 @@ fn table(candidates: &[Candidate], lookup: &Lookup) -> String {
             rows.push([empty(), shown(copy), "copy".into(), empty(), empty(), empty(), empty()]);
         }
     }
-    output::table([" ", "PATH", "SCOPE", "AGENTS", "VERSION", "SOURCE", "DIGEST"], &rows)
+    let columns = [
+        Column::fixed(" "),
+        Column::cut_to("PATH", 24),
+        Column::fixed("SCOPE"),
+        Column::cut_to("AGENTS", 12).ranked(1),
+        Column::cut_to("VERSION", 8),
+        Column::cut_to("SOURCE", 16).ranked(2),
+        Column::fixed("DIGEST").ranked(3),
+    ];
+    output::fit_table(columns, rows)
 }
 
 /// The first digits of a digest, without its algorithm.
