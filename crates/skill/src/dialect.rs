@@ -278,6 +278,12 @@ pub(crate) trait Language: Sync {
         UnknownFields::Open
     }
 
+    /// Whether this dialect defines every word in the value of a field. It may read an unknown word as
+    /// another one, but a conversion must not write it.
+    fn defines_words(&self, _key: &str, _value: &Node) -> bool {
+        true
+    }
+
     /// Reads fields and body into the model.
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill);
 

@@ -159,7 +159,8 @@ impl<'a> FieldMapper<'a> {
             };
         }
         if !images.is_empty() {
-            let here = images.iter().all(|image| top(&image.path) == source_lines.key);
+            let here = images.iter().all(|image| top(&image.path) == source_lines.key)
+                && self.target.language().defines_words(&source_lines.key, &source_lines.value);
             return if here && self.reads_same(source_lines) {
                 FieldAction::KeepLines
             } else {

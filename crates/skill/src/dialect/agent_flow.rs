@@ -66,7 +66,7 @@ const INPUT: Shape = Shape::Record(
         ),
         Field::optional("description", Shape::Scalar(&[Limit::error(512)]), "What it means."),
     ],
-    UnknownFields::Open,
+    UnknownFields::Closed,
 );
 
 const MODEL: Shape = Shape::Record(
@@ -74,7 +74,7 @@ const MODEL: Shape = Shape::Record(
         Field::optional("temperature", Shape::Number(0.0, 2.0), "Sampling temperature."),
         Field::optional("max_tokens", Shape::Integer(1, 8192), "Most tokens of an answer."),
     ],
-    UnknownFields::Open,
+    UnknownFields::Closed,
 );
 
 const FIELDS: &[Field] = &[
@@ -158,6 +158,11 @@ impl Language for AgentFlow {
         FIELDS
     }
 
+    fn defines_words(&self, key: &str, value: &Node) -> bool {
+        let inputs = value.items().unwrap_or_default();
+        key != "inputs" || inputs.iter().all(|input| unknown_kind(input).is_none())
+    }
+
     fn read(&self, reader: &Reader<'_>, skill: &mut Skill) {
         reader.identity(skill);
         reader.base_metadata(skill);
@@ -191,7 +196,12 @@ impl Language for AgentFlow {
             );
         }
         for node in reader.node("inputs").and_then(Node::items).unwrap_or_default() {
-            unknown_kind(node, found);
+            let Some((kind, word)) = unknown_kind(node) else { continue };
+            let message = format!("`{word}` is read as `text`");
+            found.push(
+                Diagnostic::warning("unknown-input-type", kind.span, message)
+                    .help("use `text` for one line or `textarea` for several"),
+            );
         }
     }
 
@@ -268,15 +278,11 @@ fn input(node: &Node, version: YamlVersion) -> Option<Input> {
     })
 }
 
-fn unknown_kind(input: &Node, found: &mut Vec<Diagnostic>) {
-    let Some(kind) = input.get("type") else { return };
-    let Some(word) = kind.text().filter(|word| !matches!(*word, "text" | "textarea")) else {
-        return;
-    };
-    found.push(
-        Diagnostic::warning("unknown-input-type", kind.span, format!("`{word}` is read as `text`"))
-            .help("use `text` for one line or `textarea` for several"),
-    );
+/// The type of an input, if Agent Flow Lite reads it as `text` because it does not define it.
+fn unknown_kind(input: &Node) -> Option<(&Node, &str)> {
+    let kind = input.get("type")?;
+    let word = kind.text().filter(|word| !matches!(*word, "text" | "textarea"))?;
+    Some((kind, word))
 }
 
 fn agent_flow_kind(kind: InputKind) -> InputKind {

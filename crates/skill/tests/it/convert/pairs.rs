@@ -1,8 +1,9 @@
 //! Tests conversions between pairs of dialects.
 
 use savoir_skill::{
-    Dialect,
+    Dialect, Source,
     convert::{ConvertError, convert},
+    read,
 };
 
 use super::{CLAUDE, CLAW, COMMANDS, FLOW, GAIA, PROSE, convert_text, reading, report_text, text};
@@ -337,4 +338,19 @@ fn prose_becomes_structured_and_back() {
     {{text}}
     <!-- savoir: {"from":"agent-flow","head":"-\u002d-\nname: translate\ndescription: Translates a text. Use when a text is in the wrong language.\ninputs:\n  - {name: text, type: textarea, required: true}   # what to translate\n  - {name: tone, type: text, default: plain}\nknowledge_base: glossary\nmodel:\n  temperature: 0.30\nteam: docs\n-\u002d-\n"} -->
     "###);
+}
+
+#[test]
+fn input_types_of_skillrt_become_text_in_agent_flow() {
+    let original = "---\nname: review\nversion: 1.0.0\ndescription: Reviews a change. Use for pull \
+                    requests.\ninputs:\n  - name: change\n    type: url   # of the change\n    \
+                    required: true\n  - name: strictness\n    type: number\n    default: 3\n---\n\
+                    Review {{ change }} at {{ strictness }}.\n";
+    let converted = text(original, Dialect::SKILLRT, Dialect::AGENT_FLOW);
+    let read = read(Source::new(converted.clone()), None);
+    assert_eq!(read.detection.dialect, Dialect::AGENT_FLOW, "{converted}");
+    assert!(read.diagnostics.is_empty(), "{converted}: {:?}", read.diagnostics);
+    let fields = converted.split("metadata:").next().unwrap_or_default();
+    assert!(!fields.contains("url") && !fields.contains("number"), "{converted}");
+    assert_eq!(text(&converted, Dialect::AGENT_FLOW, Dialect::SKILLRT), original);
 }
