@@ -228,9 +228,14 @@ impl Checker<'_> {
                 let known = own.chain(also.iter().copied()).filter(free);
                 let here = FieldPath::Key(path, &entry.key).to_string();
                 let mut found = unknown_field(&here, &entry.key, entry.key_span, known);
-                // This dialect has no `metadata`.
-                if unknown_fields == UnknownFields::Closed && is_top && found.fix.is_none() {
-                    found = found.help("remove it: no reader uses it");
+                if unknown_fields == UnknownFields::Closed && found.fix.is_none() {
+                    // A closed dialect has no `metadata`, and neither has an inner map.
+                    found = found.help(if is_top {
+                        "remove it: no reader uses it".to_owned()
+                    } else {
+                        let own: Vec<&str> = fields.iter().map(|field| field.key).collect();
+                        format!("no reader uses it; `{path}` has {}", list(&own))
+                    });
                 }
                 if unknown_fields == UnknownFields::Closed || found.fix.is_some() {
                     self.found.push(found);

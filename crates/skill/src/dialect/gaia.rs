@@ -82,7 +82,7 @@ const PARAMETER: Shape = Shape::Record(
         Field::optional("default", Shape::Any, "Value that is used when none is given."),
         Field::optional("description", Shape::Scalar(&[]), "What it means."),
     ],
-    UnknownFields::Open,
+    UnknownFields::Typos,
 );
 
 const TOOL: Shape = Shape::Record(
@@ -93,7 +93,7 @@ const TOOL: Shape = Shape::Record(
         Field::optional("returns", Shape::Map, "Type of the return value."),
         Field::optional("atomic", Shape::Bool, "Whether it must run alone."),
     ],
-    UnknownFields::Open,
+    UnknownFields::Typos,
 );
 
 const REQUIREMENTS: Shape = Shape::Record(
@@ -107,7 +107,7 @@ const REQUIREMENTS: Shape = Shape::Record(
         Field::optional("hardware", Shape::Map, "Hardware hints."),
         Field::optional("skills", Shape::List(&SKILL), "Other skills."),
     ],
-    UnknownFields::Open,
+    UnknownFields::Closed,
 );
 
 const SKILL: Shape = Shape::Either(&[
@@ -116,7 +116,7 @@ const SKILL: Shape = Shape::Either(&[
             Field::required("name", Shape::Text(&[]), "Name of the skill."),
             Field::optional("version", Shape::Scalar(&[]), "Version range."),
         ],
-        UnknownFields::Open,
+        UnknownFields::Closed,
     ),
     Shape::Text(&[]),
 ]);
@@ -127,7 +127,7 @@ const FLAT: &[Field] = &[
         Shape::Name(NameGrammar::Gaia, Severity::Error),
         "Identifier in lower case.",
     ),
-    Field::required("version", Shape::Version, "SemVer 2.0.0."),
+    Field::required("version", Shape::Version, "Three numbers, such as `1.0.0` (SemVer 2.0.0)."),
     Field::required("description", Shape::Text(&[Limit::error(200)]), "One line about the skill."),
     Field::required("author", Shape::Text(&[]), "Publisher or handle."),
     Field::required("license", Shape::Licence, "SPDX identifier."),
@@ -150,7 +150,7 @@ const NESTED: &[Field] = &[
         Shape::Name(NameGrammar::Ascii, Severity::Error),
         "Identifier in lower case.",
     ),
-    Field::optional("version", Shape::Version, "SemVer 2.0.0, in quotes."),
+    Field::optional("version", Shape::Version, "Three numbers in quotes, such as `\"1.0.0\"`."),
     Field::required("description", Shape::Text(&[Limit::error(1024)]), "What the skill does."),
     Field::optional("author", Shape::Scalar(&[]), "Publisher or handle."),
     Field::optional("license", Shape::Scalar(&[]), "SPDX identifier."),
@@ -171,7 +171,7 @@ const NESTED: &[Field] = &[
                         Field::optional("requirements", REQUIREMENTS, "What must be there."),
                         Field::optional("tools_required", LIST_OF_SCALARS, "Tools of the host."),
                     ],
-                    UnknownFields::Open,
+                    UnknownFields::Typos,
                 ),
                 "GAIA's own fields.",
             )],

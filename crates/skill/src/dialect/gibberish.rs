@@ -38,7 +38,7 @@ const FIELDS: &[Field] = &[
         Shape::Name(NameGrammar::Ascii, Severity::Error),
         "Lower-case letters, digits and single hyphens; the same as the folder.",
     ),
-    Field::required("version", Shape::Version, "SemVer 2.0.0."),
+    Field::required("version", Shape::Version, "Three numbers, such as `1.0.0` (SemVer 2.0.0)."),
     Field::required(
         "description",
         Shape::Text(&[Limit::warning(DESCRIPTION_CHARS, "description-truncated")]),

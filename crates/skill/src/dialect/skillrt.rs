@@ -99,7 +99,8 @@ const NAME: Field = Field::required(
 );
 const SUMMARY: Field =
     Field::required("description", Shape::Text(DESCRIPTION), "One line that describes the skill.");
-const VERSION: Field = Field::required("version", Shape::Version, "SemVer 2.0.0.");
+const VERSION: Field =
+    Field::required("version", Shape::Version, "Three numbers, such as `1.0.0` (SemVer 2.0.0).");
 
 macro_rules! fields {
     ($($first:expr),+) => {

@@ -139,6 +139,52 @@ fn typos_of_fields_are_reported_in_every_dialect() {
 }
 
 #[test]
+fn unknown_fields_of_inner_maps_are_reported() {
+    let found = |text: &str| -> Vec<String> {
+        let found = read(Source::new(text.into()), None).diagnostics.into_iter();
+        let found = found.filter(|one| one.code == "unknown-field");
+        found.map(|one| format!("{}: {}", one.message, one.help.unwrap_or_default())).collect()
+    };
+    let flat = |inner: &str| {
+        format!("---\nname: a\nsecurity_tier: community\ntools: [{{name: x}}]\n{inner}\n---\nDo.\n")
+    };
+    let nested = |inner: &str| {
+        format!("---\nname: a\ndescription: d\nmetadata: {{gaia: {{{inner}}}}}\n---\nDo.\n")
+    };
+    for (text, field, help) in [
+        (flat("requirements: {pyton: '>=3.10'}"), "requirements.pyton", "did you mean `python`?"),
+        (
+            flat("requirements: {packages: [six==1.16.0]}"),
+            "requirements.packages",
+            "no reader uses it; `requirements` has `model`, `context`, `python`, `dependencies`",
+        ),
+        (
+            nested("requirements: {env_var: [A]}"),
+            "metadata.gaia.requirements.env_var",
+            "`env_vars`",
+        ),
+        (nested("permission: []"), "metadata.gaia.permission", "`permissions`"),
+        (
+            "---\nname: a\ndescription: d\nmodel: {temprature: 0.5}\n---\nDo.\n".to_owned(),
+            "model.temprature",
+            "`temperature`",
+        ),
+        (
+            "---\ninputs: [{name: a, type: text, requird: true}]\n---\n{{a}}\n".to_owned(),
+            "inputs[0].requird",
+            "`required`",
+        ),
+    ] {
+        let found = found(&text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].starts_with(&format!("unknown field `{field}`")), "{found:?}");
+        assert!(found[0].contains(help), "{found:?}");
+    }
+    let own = flat("requirements: {python: '>=3.10', hardware: {any: thing}}");
+    assert_eq!(found(&own), [""; 0]);
+}
+
+#[test]
 fn schemas_treat_null_and_modes_as_the_reader_does() {
     let skillrt = |field: &str| {
         format!("---\nname: a\nversion: 1.0.0\ndescription: d\n{field}:\n---\nText.\n")
