@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    env,
+    env, fs,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -66,14 +66,26 @@ impl Approval {
     }
 }
 
-/// Returns the name of the user from the environment.
+/// Returns the name of the user from the environment, or from the list of users of the system.
 pub fn user_name() -> String {
     let is_name = |name: &String| !name.trim().is_empty();
     let variable = |name: &&str| env::var(name).ok().filter(is_name);
-    // A service has no such variable, but a home folder that is called after its user.
-    let home = || Some(env::home_dir()?.file_name()?.to_string_lossy().into_owned());
     let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(variable);
-    named.or_else(home).unwrap_or_else(|| "unknown".to_owned())
+    // A service and a container have no such variable.
+    let listed = || {
+        let users = fs::read_to_string("/etc/passwd").ok()?;
+        name_of_user(&users, rustix::process::getuid().as_raw())
+    };
+    named.or_else(listed).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The name of a user id in the text of `/etc/passwd`.
+fn name_of_user(users: &str, id: u32) -> Option<String> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, number) = (fields.next()?, fields.nth(1)?);
+        (number.parse() == Ok(id) && !name.is_empty()).then(|| name.to_owned())
+    })
 }
 
 /// The format of the file.
@@ -198,5 +210,18 @@ fn stored_path(text: &str) -> Option<PathBuf> {
         }
         // `components` drops a trailing slash that the user may have typed.
         _ => Some(path.components().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_named_by_their_id() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nada:x:1000:1000::/home/ada:/bin/sh\n";
+        assert_eq!(name_of_user(users, 0).as_deref(), Some("root"));
+        assert_eq!(name_of_user(users, 1000).as_deref(), Some("ada"));
+        assert_eq!(name_of_user(users, 7), None);
     }
 }

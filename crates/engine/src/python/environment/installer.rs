@@ -181,6 +181,7 @@ pub(crate) fn run(
 ) -> Result<(), EnvironmentError> {
     let program = PathBuf::from(command.get_program());
     let mut tail: VecDeque<String> = VecDeque::new();
+    let mut errors: Vec<String> = Vec::new();
     let mut watched = || -> io::Result<bool> {
         let (reader, writer) = io::pipe()?;
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
@@ -203,7 +204,12 @@ pub(crate) fn run(
             }
             let text = visible(&String::from_utf8_lossy(&line));
             if !text.is_empty() {
-                progress(&text);
+                // If the step fails, the error contains these lines.
+                if is_error_line(&text) {
+                    errors.push(text.clone());
+                } else {
+                    progress(&text);
+                }
                 tail.push_back(text);
                 if tail.len() > MAX_TAIL_LINES {
                     tail.pop_front();
@@ -213,12 +219,19 @@ pub(crate) fn run(
         cancel.clear_process();
         Ok(child.wait()?.success())
     };
-    if watched().map_err(io_error_at(&program))? {
+    let succeeded = watched().map_err(io_error_at(&program))?;
+    if succeeded {
+        errors.iter().for_each(|line| progress(line));
         return Ok(());
     }
     let tail: Vec<String> = tail.into();
     let hint = hint(&tail.join("\n"), builds);
     Err(EnvironmentError::Installer { tool, what, tail, hint })
+}
+
+/// Whether an installer reports an error with this line.
+fn is_error_line(line: &str) -> bool {
+    ["ERROR:", "error:", "npm error", "npm ERR!"].iter().any(|start| line.starts_with(start))
 }
 
 /// Replaces control characters of a line, which could move the cursor of a terminal.
@@ -258,8 +271,9 @@ fn hint(output: &str, builds: Builds) -> Option<&'static str> {
     ];
     if builds == Builds::Refused && says(&no_wheel) {
         return Some(
-            "only wheels are installed, because building a package runs its code; if the package \
-             has none for this Python, ask for another version of it",
+            "check the names and versions of the packages; only wheels are installed, because \
+             building a package runs its code, and a package without one for this Python is not \
+             found",
         );
     }
     if says(&["EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY", "EALLOWGIT"]) {
