@@ -153,7 +153,7 @@ impl std::fmt::Display for UnknownAgent {
         write!(f, "unknown agent `{}`", self.word.escape_debug())?;
         match self.near {
             Some(near) => write!(f, "; did you mean `{near}`?"),
-            None => f.write_str("; known are claude-code, codex, cursor and about 80 others"),
+            None => f.write_str("; `savoir help --agents` lists all agents"),
         }
     }
 }

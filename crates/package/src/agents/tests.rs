@@ -22,7 +22,7 @@ fn agent_ids_are_unambiguous() {
     let unknown = Agent::by_id("notepad").unwrap_err();
     assert_eq!(
         unknown.to_string(),
-        "unknown agent `notepad`; known are claude-code, codex, cursor and about 80 others"
+        "unknown agent `notepad`; `savoir help --agents` lists all agents"
     );
     for (word, id) in [
         ("claude", "claude-code"),

@@ -79,6 +79,12 @@ fn is_plain_path(text: &str) -> bool {
     text == "~" || [".", "/", "~/"].iter().any(|start| text.starts_with(start))
 }
 
+/// The path of a missing file without `..`, if the folder that it would be in exists.
+fn simplify(path: &Path) -> PathBuf {
+    let parts = path.parent().and_then(|folder| folder.canonicalize().ok()).zip(path.file_name());
+    parts.map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
+}
+
 fn absolute_path(text: &str, here: &Path) -> PathBuf {
     let home = || std::env::home_dir();
     let path = match text.strip_prefix('~') {
@@ -111,7 +117,7 @@ fn parse_local(path: &Path) -> Result<Source, SourceError> {
     }
     match in_bare_repository(path) {
         Some(source) => source.map(Source::Git),
-        None => Err(SourceError::NoPath(path.to_owned())),
+        None => Err(SourceError::NoPath(simplify(path))),
     }
 }
 
@@ -185,7 +191,7 @@ fn parse_shorthand(text: &str, here: &Path) -> Result<Source, SourceError> {
             return Ok(source);
         }
         None if is_file && text.matches('/').count() < 3 => {
-            return Err(SourceError::NoPath(path));
+            return Err(SourceError::NoPath(simplify(&path)));
         }
         _ => {}
     }
@@ -780,5 +786,16 @@ mod tests {
                 let _ = parsed(&format!("git+ssh://git@x.example/{text}"));
             }
         }
+    }
+
+    #[test]
+    fn missing_files_are_named_without_dots() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().canonicalize().unwrap();
+        std::fs::create_dir(folder.join("inside")).unwrap();
+        let missing = Source::parse("../gone.git/", &folder.join("inside"));
+        assert!(
+            matches!(missing, Err(SourceError::NoPath(path)) if path == folder.join("gone.git"))
+        );
     }
 }

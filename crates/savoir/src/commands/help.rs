@@ -1,8 +1,9 @@
 //! `savoir help`, and the page that `savoir --help` prints.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{borrow::Cow, fmt::Write as _, process::ExitCode};
 
 use clap::CommandFactory as _;
+use savoir_package::Agent;
 
 use super::Cli;
 use crate::{error::CommandError, output};
@@ -12,12 +13,16 @@ use crate::{error::CommandError, output};
 #[command(after_help = "\
 Examples:
   savoir help --all
+  savoir help --agents
   savoir help install
   savoir help registry yank")]
 pub(crate) struct Args {
     /// List every command, including less used ones
     #[arg(long, conflicts_with = "command")]
     all: bool,
+    /// List the agents that --agent accepts
+    #[arg(long, conflicts_with_all = ["all", "command"])]
+    agents: bool,
     /// The command
     command: Vec<String>,
 }
@@ -127,7 +132,21 @@ fn aliases(command: &clap::Command, name: &str) -> String {
     }
 }
 
+/// Every agent, with the ids that `--agent` accepts.
+fn agents() -> String {
+    let row = |agent: &'static Agent| {
+        [agent.id.into(), agent.title.into(), agent.aliases.join(", ").into()]
+    };
+    let mut rows: Vec<[Cow<'_, str>; 3]> = Agent::ALL.iter().map(row).collect();
+    rows.sort();
+    output::table(["AGENT", "NAME", "ALSO ACCEPTED"], &rows)
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
+    if args.agents {
+        output::text(&agents())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut root = with_page(Cli::command(), args.all);
     root.build();
     let mut command = &mut root;
