@@ -59,7 +59,10 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
     let mut followed_actions = Actions::default();
     for round in 0..MAX_ROUNDS {
         // More rounds only while calls that are not followed pass something new to a function.
-        if round > 1 && (reader.not_followed.is_none() || total > MAX_STEPS) {
+        // Rounds that cost little may be more.
+        let last = reader.steps + reader.followed;
+        let is_exhausted = total > MAX_STEPS && last > MAX_CHEAP_STEPS || total > MAX_TOTAL_STEPS;
+        if round > 1 && (reader.not_followed.is_none() || is_exhausted) {
             break;
         }
         // Large programs call more than can be followed one by one. From now on, each function is read
@@ -107,6 +110,11 @@ const MAX_SHALLOW_BYTES: usize = 4 * 1024;
 /// Maximum number of expressions that are evaluated, and of those evaluated while following calls.
 const MAX_STEPS: usize = 400_000;
 const MAX_FOLLOWED_STEPS: usize = 100_000;
+
+/// Maximum number of expressions that are evaluated in all rounds, if no round evaluates more than
+/// [`MAX_CHEAP_STEPS`].
+const MAX_TOTAL_STEPS: usize = 1_000_000;
+const MAX_CHEAP_STEPS: usize = 130_000;
 
 /// Maximum number of times that a file is read.
 const MAX_ROUNDS: usize = 24;
