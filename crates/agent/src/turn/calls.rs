@@ -153,7 +153,8 @@ impl TurnRun<'_> {
     fn refusal(&self, refused: &NotAllowed, found: &OfferedToolEntry) -> String {
         match refused {
             NotAllowed::Tool { tool, list } => {
-                let ceiling = self.outer_allow_lists.iter().find(|ceiling| !ceiling.offers(&found.spec));
+                let ceiling =
+                    self.outer_allow_lists.iter().find(|ceiling| !ceiling.offers(&found.spec));
                 let Some(skill) = ceiling.and_then(AllowListSnapshot::skill) else {
                     return refused.to_string();
                 };
