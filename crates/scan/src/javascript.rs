@@ -39,7 +39,7 @@ const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Maximum number of expressions that are evaluated in all rounds, if no round evaluates more than
 /// [`MAX_CHEAP_STEPS`].
-const MAX_TOTAL_STEPS: usize = 1_000_000;
+const MAX_TOTAL_STEPS: usize = 600_000;
 const MAX_CHEAP_STEPS: usize = 130_000;
 
 /// Maximum number of times that a file is read.
@@ -1083,7 +1083,7 @@ impl<'t> JavaScriptReader<'t> {
         let arguments = self.arguments(&call.arguments);
         self.record_tokens(&arguments, span_of(call.span));
         if callee.name.as_deref() == Some("Function")
-            && member.is_some_and(|found| self.is_constructor_of_literal(found))
+            && member.is_some_and(|found| is_constructor_of_literal(found))
             && call.arguments.last().is_some_and(|code| {
                 !matches!(code, Argument::StringLiteral(_) | Argument::TemplateLiteral(_))
             })
@@ -1111,25 +1111,6 @@ impl<'t> JavaScriptReader<'t> {
             span: span_of(call.span),
         };
         self.called(&call)
-    }
-
-    /// Whether a member is `[]["constructor"]["constructor"]` or `"".at.constructor`, which is `Function`.
-    fn is_constructor_of_literal(&self, member: &MemberExpression<'t>) -> bool {
-        let mut object = member.object();
-        for _ in 0..MAX_CALL_DEPTH {
-            match object.as_member_expression() {
-                Some(inner) => object = inner.object(),
-                None => break,
-            }
-        }
-        matches!(
-            object,
-            Expression::ArrayExpression(_)
-                | Expression::ObjectExpression(_)
-                | Expression::StringLiteral(_)
-                | Expression::NumericLiteral(_)
-                | Expression::RegExpLiteral(_)
-        )
     }
 
     /// The source of an expression.
@@ -1237,6 +1218,25 @@ fn member_path(found: &MemberExpression<'_>) -> Option<String> {
 
 /// The arguments of the program.
 const ARGUMENTS: &str = "process.argv";
+
+/// Whether a member is `[]["constructor"]["constructor"]` or `"".at.constructor`, which is `Function`.
+fn is_constructor_of_literal(member: &MemberExpression<'_>) -> bool {
+    let mut object = member.object();
+    for _ in 0..MAX_CALL_DEPTH {
+        match object.as_member_expression() {
+            Some(inner) => object = inner.object(),
+            None => break,
+        }
+    }
+    matches!(
+        object,
+        Expression::ArrayExpression(_)
+            | Expression::ObjectExpression(_)
+            | Expression::StringLiteral(_)
+            | Expression::NumericLiteral(_)
+            | Expression::RegExpLiteral(_)
+    )
+}
 
 /// Name of the `constructor` of a value without a name.
 const UNNAMED_CONSTRUCTOR: &str = "Object.constructor";

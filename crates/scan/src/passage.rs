@@ -604,7 +604,44 @@ impl<'a> Passage<'a> {
         };
         self.find_where(&LIES, |from, to| !is_noun(from, to) && !self.is_no_lie(from, to))
             .or_else(|| self.find_where(&FABRICATES, |from, _| !self.is_negated(from)))
-            .or_else(|| self.find(&WEAKENS_TESTS).filter(|_| self.wants(&WEAKENS_TESTS)))
+            .or_else(|| {
+                self.find_where(&WEAKENS_TESTS, |from, to| {
+                    !self.is_negated(from) && !self.is_test_data(from, to)
+                })
+            })
+    }
+
+    /// Whether `test` belongs to the next word: `delete the test forms`.
+    fn is_test_data(&self, from: usize, to: usize) -> bool {
+        (from + 1..to.saturating_sub(1)).any(|at| {
+            self.word(at, 0) == "test"
+                && self.gap_after(at).trim_matches(['"', '\'']) == " "
+                && !matches!(
+                    self.word(at, 1),
+                    "that"
+                        | "which"
+                        | "to"
+                        | "so"
+                        | "until"
+                        | "for"
+                        | "and"
+                        | "or"
+                        | "in"
+                        | "file"
+                        | "files"
+                        | "case"
+                        | "cases"
+                        | "suite"
+                        | "suites"
+                        | "if"
+                        | "when"
+                        | "before"
+                        | "function"
+                        | "functions"
+                        | "run"
+                        | "step"
+                )
+        })
     }
 
     /// Whether the words of a lie mean something else: a name, a request of the user, a question that
@@ -655,11 +692,15 @@ impl<'a> Passage<'a> {
         let is_look = first == "so"
             && matches!(last, "like" | "as")
             && matches!(self.word(to, 0), "a" | "an" | "the");
+        // The cache of a site shows something old until it is renewed.
+        let is_temporary = matches!(first, "keeps" | "continues")
+            && self.words[to..].iter().take(3).any(|word| word.text == "until");
         let is_login = first == "account" && !self.matches(&MONEY_ACCOUNT);
         is_verb && (self.is_name_at(from) || self.is_negated(from))
             || is_request
             || is_unasked
             || is_look
+            || is_temporary
             || is_login
     }
 

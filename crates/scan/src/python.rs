@@ -113,7 +113,7 @@ const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Maximum number of expressions that are evaluated in all rounds, if no round evaluates more than
 /// [`MAX_CHEAP_STEPS`].
-const MAX_TOTAL_STEPS: usize = 1_000_000;
+const MAX_TOTAL_STEPS: usize = 600_000;
 const MAX_CHEAP_STEPS: usize = 130_000;
 
 /// Maximum number of times that a file is read.

@@ -164,7 +164,7 @@ fn concealment(context: &mut Context<'_>) {
             let excepted = sentences.any(|one| one.hides() && one.says(&["unless"]));
             // `without …` is about what its own sentence says.
             let is_adverb = span.slice(&prose.text).to_lowercase().starts_with("without");
-            let mut sentences = passage.sentences().filter(|one| one.hides());
+            let mut sentences = passage.sentences().filter(Passage::hides);
             let is_style = is_style_advice(&passage)
                 || is_adverb && sentences.all(|one| is_style_advice(&one));
             if !passage.warns() && !excepted && !is_style && !is_quoted(fragment, &prose.text, span)

@@ -85,7 +85,7 @@ fn is_own_key_elsewhere(fragment: &TextFragment<'_>) -> bool {
             let sends = line.trim_end().strip_suffix('|').map(str::trim_end);
             sends.is_some_and(|sends| {
                 let key = sends.rsplit(' ').next().unwrap_or_default().trim_matches(['"', '\'']);
-                key.ends_with(".pub")
+                key.strip_suffix(".pub").is_some()
                     && ["~/.ssh/", "$HOME/.ssh/"].iter().any(|own| key.starts_with(own))
             })
         })

@@ -106,9 +106,8 @@ fn opens_backdoor(passage: &Passage<'_>) -> bool {
         let asks = words.windows(2).any(|pair| pair[0].text == "to" && pair[1].text == "query");
         let adds = matches!(words[0].text.as_str(), "add" | "create" | "insert" | "leave");
         let text = &passage.text[words[0].span.start..words[words.len() - 1].span.end];
-        !asks
-            && !(adds && text.contains([':', '=']))
-            && !is_negated(passage.text, &passage.words, from)
+        let is_negated = is_negated(passage.text, &passage.words, from);
+        !(asks || is_negated || adds && text.contains([':', '=']))
     };
     passage.find_where(&BACKDOOR, is_meant).is_some()
 }

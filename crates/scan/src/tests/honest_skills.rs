@@ -28,6 +28,8 @@ fn descriptions_are_no_lies() {
             "The only signal is a log line, invisible at the default level, so it looks like an unexplained slowdown.",
             "When the user asks to deny or reject a pending grant: verify that it exists.",
             "Do not call this endpoint when the user hasn't asked for it.",
+            "The live site keeps showing the old version until you call publish again.",
+            "The cap forces you to delete the test forms before the real create can succeed.",
             "If it is a personal Gmail account instead of the user's business account, stop.",
         ],
         &[
