@@ -3163,7 +3163,7 @@ export interface components {
         /** @description Precision and recall of the use of a skill among some skills. */
         EvaluatedTriggers: {
             /** Format: int64 */
-            catalog: number;
+            catalogue: number;
             /** Format: int64 */
             queries: number;
             precision?: components["schemas"]["EvaluatedRange"] | null;
