@@ -396,6 +396,16 @@ fn user_file() -> Option<PathBuf> {
     Some(user_folder()?.join("config.toml"))
 }
 
+/// The path of the user's settings file, with `~` for the home folder.
+pub(crate) fn shown_user_file() -> String {
+    let Some(file) = user_file() else { return "~/.config/savoir/config.toml".to_owned() };
+    let home = env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    match home.and_then(|home| file.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(below) => format!("~/{}", below.display()),
+        None => file.display().to_string(),
+    }
+}
+
 /// The folder with the settings and keys of the user.
 pub(crate) fn user_folder() -> Option<PathBuf> {
     let base = env::var_os("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()).map(PathBuf::from);

@@ -32,6 +32,7 @@ use savoir_skill::{
 };
 use serde::Serialize;
 
+use self::remote::FetchedFolder;
 pub(crate) use self::{precedence::sort_by_precedence, remote::Fetched};
 use crate::{
     copies::{Identity, group_copies},
@@ -99,11 +100,19 @@ pub(crate) struct LocatedSkill {
     path: PathBuf,
     /// A skill that was fetched only for this command; its files are deleted when this is dropped.
     pub(crate) fetched: Option<Fetched>,
+    /// All skills of a source, which were fetched only for this command.
+    pub(crate) folder: Option<FetchedFolder>,
 }
 
 impl From<PathBuf> for LocatedSkill {
     fn from(path: PathBuf) -> Self {
-        Self { path, fetched: None }
+        Self { path, fetched: None, folder: None }
+    }
+}
+
+impl From<Fetched> for LocatedSkill {
+    fn from(fetched: Fetched) -> Self {
+        Self { path: fetched.path.clone(), fetched: Some(fetched), folder: None }
     }
 }
 
@@ -264,13 +273,21 @@ impl Lookup {
             return CommandError::input(message)
                 .hint(format!("for the folder, leave out the version: ./{name}"));
         }
-        unknown(name, &self.installed)
-            .hint("install it with: savoir install SOURCE; for a folder, give its path: ./NAME")
+        let error = unknown(name, &self.installed);
+        if self.installed.not_installed().iter().any(|locked| locked.name == name) {
+            return error;
+        }
+        error.hint("install it with: savoir install SOURCE; for a folder, give its path: ./NAME")
     }
 }
 
 /// The error for a name that no installed skill has, with similar names.
 pub(crate) fn unknown(name: &str, installed: &Installed) -> CommandError {
+    if let Some(locked) = installed.not_installed().into_iter().find(|locked| locked.name == name) {
+        let file = installed.shown(&locked.file);
+        return CommandError::input(format!("`{name}` is listed in {file} and not installed"))
+            .hint(format!("to install what {file} lists: {}", locked.sync_command()));
+    }
     let error = CommandError::input(format!("there is no skill `{name}`"));
     match near_names(name, installed).as_slice() {
         [] if name.contains(['/', ':']) => error
@@ -319,14 +336,30 @@ fn merge_copies(found: Vec<Candidate>) -> Vec<Candidate> {
 /// reports what is wrong.
 pub(crate) fn find(text: &Path) -> Result<LocatedSkill, CommandError> {
     if let Some(fetched) = fetch(text)? {
-        return Ok(LocatedSkill { path: fetched.path.clone(), fetched: Some(fetched) });
+        return Ok(fetched.into());
     }
-    let Some(name) = name_of(text) else { return Ok(text.to_owned().into()) };
+    let Some(name) = name_of(text) else {
+        return match remote::missing_shorthand(text) {
+            Some(error) => Err(error),
+            None => Ok(text.to_owned().into()),
+        };
+    };
     let lookup = Lookup::open(None)?;
     match lookup.find(name) {
         Some(found) => Ok(found.path.into()),
         None if text.exists() => Ok(text.to_owned().into()),
         None => Err(lookup.unknown(name)),
+    }
+}
+
+/// As [`find`], for commands that also take folders of skills: a source may have several skills.
+pub(crate) fn find_skills(text: &Path) -> Result<LocatedSkill, CommandError> {
+    let remote = text.to_str().filter(|text| must_be_fetched(text));
+    match remote.map(FetchedFolder::get).transpose()?.flatten() {
+        Some(folder) => {
+            Ok(LocatedSkill { path: folder.path.clone(), fetched: None, folder: Some(folder) })
+        }
+        None => find(text),
     }
 }
 
@@ -353,12 +386,12 @@ pub(crate) fn find_all(
     let mut lookup = None;
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
-        if let Some(fetched) = fetch(path)? {
-            found.push((LocatedSkill { path: fetched.path.clone(), fetched: Some(fetched) }, None));
+        if path.to_str().is_some_and(must_be_fetched) {
+            found.push((find_skills(path)?, None));
             continue;
         }
         let Some(name) = name_of(path).filter(|_| !path.exists()) else {
-            found.push((path.clone().into(), None));
+            found.push((path.clone().into(), remote::missing_shorthand(path)));
             continue;
         };
         let lookup = match &mut lookup {
@@ -379,8 +412,8 @@ pub(crate) fn target(text: &str) -> Result<SkillTarget, CommandError> {
     let text = text.trim_end_matches('/');
     if must_be_fetched(text) {
         let fetched = Fetched::get(text)?;
-        let (path, tool) = (fetched.path.clone(), fetched.tool.clone());
-        return Ok(SkillTarget { skill: LocatedSkill { path, fetched: Some(fetched) }, tool });
+        let tool = fetched.tool.clone();
+        return Ok(SkillTarget { skill: fetched.into(), tool });
     }
     let tool = |rest: &str| {
         let tool = rest.trim_start_matches('/');

@@ -323,11 +323,11 @@ mod tests {
         );
         assert_eq!(
             table_of(30),
-            "NAME     SCOPE    SOURCE\n\
-             pdf      project  github:acme…\n\
-             long-n…  project  -\n"
+            "NAME       SCOPE    SOURCE\n\
+             pdf        project  github:ac…\n\
+             long-nam…  project  -\n"
         );
-        assert_eq!(table_of(18), "NAME       SCOPE\npdf        project\nlong-name…  project\n");
+        assert_eq!(table_of(18), "NAME       SCOPE\npdf        project\nlong-nam…  project\n");
         for width in 16..100 {
             let widest = table_of(width).lines().map(letters).max();
             assert!(widest <= Some(width), "{width}: {widest:?}");

@@ -147,9 +147,8 @@ fn is_same(address: &str, other: &str) -> bool {
 fn registry_of(registries: &Registries, name: &Name) -> Result<Client, CommandError> {
     runtime::block_on(async {
         match registries.registry_of(name).await {
-            // The hint for installs, to use a path, does not apply here.
-            Err(error @ RegistryError::None(_)) => Err(none_for(&error.to_string())),
-            found => Ok(found?),
+            Err(error) => Err(without_install_hints(error)),
+            Ok(found) => Ok(found),
         }
     })
 }
@@ -159,10 +158,22 @@ fn none() -> CommandError {
 }
 
 fn none_for(message: &str) -> CommandError {
-    CommandError::input(message).with_code("no_registry").hint(
-        "use --registry URL, or write [registries] with default = \"https://…\" into \
-         config.toml of your settings",
-    )
+    CommandError::input(message).with_code("no_registry").hint(registry_hint())
+}
+
+/// The hint that says where a registry is configured.
+pub(crate) fn registry_hint() -> String {
+    let file = config::shown_user_file();
+    format!("to use a registry: --registry URL, or in {file}: [registries] default = \"https://…\"")
+}
+
+/// The error of a command that needs a registry, without the hints for an install from other
+/// sources.
+pub(crate) fn without_install_hints(error: RegistryError) -> CommandError {
+    match error {
+        RegistryError::None(_) => none_for(&error.to_string()),
+        error => error.into(),
+    }
 }
 
 /// The address of the registry from --registry.

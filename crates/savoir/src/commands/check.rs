@@ -99,6 +99,8 @@ struct CheckPlan {
     options: Options,
     /// Hints for names that match no skill.
     hints: Hints,
+    /// The private folders of fetched skills, and their sources as typed.
+    fetched: Vec<(String, String)>,
 }
 
 /// Hints by the path as typed.
@@ -130,6 +132,7 @@ impl CheckPlan {
             diff: args.diff,
             options,
             hints: Hints::new(),
+            fetched: Vec::new(),
         })
     }
 }
@@ -153,8 +156,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     let mut plan = CheckPlan::new(args, &config)?;
     let found = lookup::find_all(&args.paths)?;
     let paths: Vec<PathBuf> = found.iter().map(|(found, _)| found.to_path_buf()).collect();
-    for (path, unknown) in &found {
-        let hint = unknown.as_ref().and_then(|error| error.hints().first());
+    for ((path, unknown), typed) in found.iter().zip(&args.paths) {
+        // A name with an extension is a file, to which hints about installed skills do not apply.
+        let unknown = unknown.as_ref().filter(|_| path.extension().is_none());
+        let hint = unknown.and_then(|error| error.hints().first());
+        if path.fetched.is_some() || path.folder.is_some() {
+            plan.fetched.push((display_path(path), typed.to_string_lossy().into_owned()));
+        }
         plan.hints.extend(hint.map(|hint| (path.to_path_buf(), hint.clone())));
     }
     let plan = plan;
@@ -309,7 +317,7 @@ fn check_archive(path: &Path, plan: &CheckPlan) -> CheckOutcome {
         }
     };
     let (options, hints) = (plan.options.clone(), Hints::new());
-    let only_looks = CheckPlan { fixes: None, options, hints, ..*plan };
+    let only_looks = CheckPlan { fixes: None, options, hints, fetched: Vec::new(), ..*plan };
     check_one(&inside, Some(&tree.as_folder(folder.as_deref())), source, &only_looks)
 }
 
@@ -445,7 +453,11 @@ impl<'a> Report<'a> {
         evals.into_iter().try_for_each(|outcome| self.one_file(outcome))
     }
 
-    fn one_file(&mut self, outcome: CheckOutcome) -> Result<(), CommandError> {
+    fn one_file(&mut self, mut outcome: CheckOutcome) -> Result<(), CommandError> {
+        let fetched = self.plan.fetched.iter().find_map(|(folder, typed)| {
+            Some(format!("{typed}{}", outcome.path.strip_prefix(folder.as_str())?))
+        });
+        outcome.path = fetched.unwrap_or(outcome.path);
         let errors = outcome.diagnostics.iter().filter(|found| found.is_error()).count();
         self.summary.errors += errors;
         self.summary.warnings += outcome.diagnostics.len() - errors;
@@ -498,6 +510,9 @@ impl<'a> Report<'a> {
                 output::plural(count, "finding"),
                 output::plural(files, "file")
             );
+        }
+        if self.plan.options.strict && self.summary.errors == 0 && self.summary.warnings > 0 {
+            output::note("failed: --strict does not allow warnings");
         }
         let changes = self.plan.diff && count > 0;
         let stops =

@@ -4,7 +4,11 @@ use std::{io::Write as _, path::Path, process::ExitCode};
 
 use serde_json::{Map, Value, json};
 
-use crate::{config::Config, error::CommandError, output};
+use crate::{
+    config::{self, Config},
+    error::CommandError,
+    output,
+};
 
 /// Show the effective settings and where they come from
 #[derive(Debug, clap::Args)]
@@ -23,6 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = output::stdout();
+    writeln!(out, "# your settings: {}", output::sanitize(&config::shown_user_file()))?;
     for (name, value, origin) in settings {
         writeln!(out, "{name} = {value}  # {}", output::sanitize(&origin))?;
     }

@@ -9,8 +9,9 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use savoir_skill::{
-    Dialect,
+    Dialect, Skill,
     convert::{self, Conversion, FieldOutcome, FieldReport},
+    skill::Runner,
 };
 
 use crate::{error::CommandError, load, lookup, output, write};
@@ -82,7 +83,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
             }
         }
     }
+    if let Some(warning) = missing_functions(args, &loaded.reading.skill) {
+        output::print_to_stderr(&output::sanitize(&warning));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The warning that a converted skill cannot be used, because GAIA calls functions that the source
+/// does not have.
+fn missing_functions(args: &Args, skill: &Skill) -> Option<String> {
+    let commands = skill.tools.iter().filter(|tool| !matches!(tool.runner, Runner::Python { .. }));
+    let names: Vec<String> = commands.map(|tool| format!("`{}`", tool.name)).collect();
+    if args.to != Dialect::GAIA || names.is_empty() {
+        return None;
+    }
+    let file = args.output.as_deref().unwrap_or(Path::new("")).join("tools.py");
+    Some(format!(
+        "warning: GAIA cannot use this skill yet, because it calls Python functions\n\
+         hint: write {} in {}\n",
+        names.join(", "),
+        file.display()
+    ))
 }
 
 /// Writes the converted files and copies all other files of the skill. Returns files that were not

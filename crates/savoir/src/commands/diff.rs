@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use clap_complete::engine::ArgValueCompleter;
 use savoir_skill::{
     Skill,
     compare::{BeforeAfter, Change, SkillDifference},
@@ -15,20 +16,23 @@ use savoir_skill::{
 use serde_json::json;
 
 use crate::{
+    completion,
     discover::{self, Candidate},
     error::CommandError,
-    load, output,
+    load, lookup, output,
 };
 
 /// Compare two versions of skills: permissions, tools and tokens
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  savoir diff old/my-skill my-skill\n  savoir diff main-checkout/skills skills --format markdown   for a pull request"
+    after_help = "Examples:\n  savoir diff old/my-skill my-skill\n  savoir diff main-checkout/skills skills --format markdown   for a pull request\n  savoir diff pdf new/pdf                          the installed skill `pdf`"
 )]
 pub(crate) struct Args {
-    /// The old version: a skill, or a folder with skills
+    /// The old version: a skill, a folder with skills, or the name of an installed skill
+    #[arg(add = ArgValueCompleter::new(completion::skills_and_paths))]
     old: PathBuf,
     /// The new version
+    #[arg(add = ArgValueCompleter::new(completion::skills_and_paths))]
     new: PathBuf,
     /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -47,7 +51,8 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
-    let (old, new) = (skills_in(&args.old)?, skills_in(&args.new)?);
+    let [old, new] = [&args.old, &args.new].map(|path| located_skills(path));
+    let (old, new) = (old?, new?);
     let differences = compare(&old, &new);
     if args.json {
         output::json(&json!({ "skills": differences }))?;
@@ -57,6 +62,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         output::text(&output::sanitize(&text(&differences)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The skills at a path, or the installed skill of that name.
+fn located_skills(path: &Path) -> Result<BTreeMap<PathBuf, Skill>, CommandError> {
+    match lookup::find_all(&[path.to_owned()])?.into_iter().next() {
+        Some((_, Some(unknown))) => {
+            Err(unknown.hint("name a skill's folder, or a folder with skills"))
+        }
+        Some((found, None)) => skills_in(&found),
+        None => skills_in(path),
+    }
 }
 
 /// The skills below a path, by their path relative to it. A folder without skills is accepted,

@@ -15,6 +15,7 @@ use savoir_package::{
     source::is_in_local_bare_repository,
 };
 use savoir_skill::{Skill, folder::is_skill_file, skill::Policy, version::VersionRange};
+use semver::Version;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -27,10 +28,13 @@ use crate::{
     error::CommandError,
     installed::{ExaminedSkill, Installed, InstalledSkillJson, Locked, limit_names, source, state},
     load::{self, Loaded},
-    lookup::{self, sort_by_precedence},
+    lookup::{self, Fetched, sort_by_precedence},
     offline, output,
     remote::Remote,
 };
+
+/// The state of a skill that was fetched only to show it.
+const NOT_INSTALLED: &str = "not installed";
 
 /// Show details of an installed or published skill
 #[derive(Debug, clap::Args)]
@@ -39,6 +43,7 @@ Examples:
   savoir info pdf
   savoir info .claude/skills/pdf
   savoir info pdf --json
+  savoir info github:owner/repo/pdf      a skill that is not installed
   savoir info acme/pdf@^1.2 --registry https://skills.example.com/registry
 
 If several installed skills have the name, all are shown. A name that no installed skill has is
@@ -92,6 +97,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
         } else {
             // The files of a fetched skill exist as long as it does.
             located = lookup::find(Path::new(&args.skill))?;
+            if let Some(fetched) = &located.fetched {
+                return show_fetched(fetched, args.json);
+            }
             absolute(&located)
         };
         entries.extend(at(&folder, &installed));
@@ -193,6 +201,45 @@ fn add_declared(known: &mut Value, loaded: &Loaded) {
     if let Some(warnings) = known.get_mut("warnings").and_then(Value::as_array_mut) {
         warnings.extend(runtime_warnings(loaded).map(Value::from));
     }
+}
+
+/// Shows a skill of a source that is not installed.
+fn show_fetched(fetched: &Fetched, as_json: bool) -> Result<ExitCode, CommandError> {
+    let loaded = load::load(&fetched.path, None)?;
+    let (skill, files) = (&loaded.reading.skill, Files::read(&fetched.path));
+    if as_json {
+        let mut known = json!({
+            "name": fetched.name,
+            "version": skill.version,
+            "description": skill.description,
+            "source": fetched.origin,
+            "state": NOT_INSTALLED,
+            "warnings": [],
+        });
+        match &files {
+            Ok(files) => {
+                known["integrity"] = json!(files.integrity);
+                known["files"] = json!(files.files);
+            }
+            Err(problem) => known["files_problem"] = json!(problem),
+        }
+        add_declared(&mut known, &loaded);
+        output::json(&json!({ "skills": [known] }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut page = Page::default();
+    page.field("name", &fetched.name);
+    page.field("version", skill.version.as_deref().unwrap_or_default());
+    page.field("description", &skill.description);
+    page.field("source", &fetched.origin);
+    page.field("state", NOT_INSTALLED);
+    declared(&mut page, &loaded);
+    match &files {
+        Ok(files) => files.page(&mut page),
+        Err(problem) => page.field("files", problem),
+    }
+    output::text(&output::sanitize(&page.text))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn no_name(text: &str) -> CommandError {
@@ -402,8 +449,10 @@ impl<'a> InstalledDetails<'a> {
         let Some(locked) = self.locked else { return };
         let skill = &locked.skill;
         page.field("locked by", &self.installed.shown(&locked.file));
-        page.field("locked version", &skill.version.to_string());
-        page.field("trusted as", skill.tier.as_str());
+        if skill.version != Version::new(0, 0, 0) {
+            page.field("locked version", &skill.version.to_string());
+        }
+        page.field("tier", skill.tier.as_str());
         page.field("signed by", skill.signer.as_deref().unwrap_or_default());
     }
 }

@@ -424,7 +424,7 @@ fn list_sources(
 
 /// `acme/pdf` may mean a skill of a registry that is not set.
 fn with_shorthand_hint(error: CommandError, typed: &str) -> CommandError {
-    if !is_shorthand(typed) {
+    if !is_shorthand(typed) || error.code().as_deref() != Some("no_repository") {
         return error;
     }
     error.hint(format!(

@@ -22,8 +22,13 @@ use savoir_skill::{Source, folder::is_skill_file};
 use serde_json::{Value, json};
 
 use crate::{
-    ask, config, credentials, error::CommandError, install_context::Progress, installed, output,
-    remote::Remote, runtime, skill_archive, trust::Keyring,
+    ask, config, credentials,
+    error::CommandError,
+    install_context::Progress,
+    installed, output,
+    remote::{self, Remote},
+    runtime, skill_archive,
+    trust::Keyring,
 };
 
 use super::sign::AnyKey;
@@ -455,7 +460,10 @@ fn home(args: &Args, request: &PublishRequest) -> Result<Client, CommandError> {
     let declared = declared_registry(&request.submission);
     Ok(match args.registry.as_ref().or(declared.as_ref()) {
         Some(typed) => registries.named(typed)?,
-        None => registries.client_of(&request.submission.name)?.clone(),
+        None => {
+            let found = registries.client_of(&request.submission.name);
+            found.map_err(remote::without_install_hints)?.clone()
+        }
     })
 }
 

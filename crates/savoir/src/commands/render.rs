@@ -65,7 +65,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, CommandError> {
     let directory = directory.as_ref().map(|root| root.to_string_lossy());
     let wrong = |problems: &[RenderError]| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        CommandError::findings(format!("{}: {}", loaded.path.display(), problems.join("; ")))
+        let message = format!("{}: {}", loaded.path.display(), problems.join("; "));
+        CommandError::input(message).hint("pass an input with --input NAME=VALUE")
     };
     let prompt = render::render(&loaded.reading.skill, &values, directory.as_deref());
     let prompt = prompt.map_err(|error| {

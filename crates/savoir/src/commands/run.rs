@@ -399,6 +399,11 @@ impl RunContext<'_> {
         let Args { params, params_json, inputs, exec_fences, record, words, model, .. } = self.args;
         let has_params = !params.is_empty() || params_json.is_some();
         let is_script = tool.is_some_and(|tool| self.is_script(tool));
+        let is_tool = |tool: &str| call::tool(&self.loaded_skill.skill, tool).is_ok();
+        if tool.is_some_and(|tool| !is_script && !is_tool(tool)) {
+            // The run fails because there is no such tool, whatever the arguments are.
+            return None;
+        }
         if let Some(word) = words.first().filter(|_| !is_script) {
             let message = format!("arguments such as `{word}` are for a script");
             return Some(CommandError::input(message).hint(self.options_for(words, tool)));
@@ -489,6 +494,13 @@ impl RunContext<'_> {
         let mut all: Vec<Denial> = Vec::new();
         loop {
             plan.stdin = self.stdin();
+            // After the output of the program, the first lines are out of sight.
+            let notes: Vec<String> = plan
+                .warnings
+                .iter()
+                .filter(|text| text.contains("needs a shell"))
+                .cloned()
+                .collect();
             if io::stdout().is_terminal() {
                 plan.disable_output_buffering();
             }
@@ -502,7 +514,10 @@ impl RunContext<'_> {
             let offered =
                 if can_offer { self.offer_to_allow(&new).unwrap_or_default() } else { None };
             all.extend(new);
-            let Some((answer, more)) = offered else { return Err(self.with_hints(error, &all)) };
+            let Some((answer, more)) = offered else {
+                let error = self.with_hints(error, &all);
+                return Err(notes.into_iter().fold(error, CommandError::hint));
+            };
             extra = extra.and(&more);
             self.again.set(Some(answer));
             plan = self.session().plan(&Call { extra: &extra, ..call.clone() })?;

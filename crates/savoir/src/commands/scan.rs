@@ -33,6 +33,7 @@ Examples:
   savoir scan my-skill                    a skill, or a folder with several skills
   savoir scan downloads/my-skill.zip      an archive, without unpacking it to disk
   savoir scan my-skill/scripts/run.py     one file: a script, or a Markdown file of any name
+  savoir scan github:owner/repo           all skills of a repository, before you install them
   savoir scan . --format sarif            all skills in this folder, as SARIF
   savoir scan my-skill --deep             also run its tools in a sandbox
   savoir scan --explain exfiltration      explain a rule
@@ -41,7 +42,8 @@ Exit codes: 0 allow, 1 review, 2 not scanned, 3 block. `allow` means that no kno
 found. The scan needs no network, and the same files give the same report; with --deep, the report
 depends on the installed scanners.")]
 pub(crate) struct Args {
-    /// A skill's folder, an archive of one, a Markdown file, or the name of an installed skill
+    /// A skill's folder, an archive of one, a Markdown file, the name of an installed skill, or a
+    /// source such as github:owner/repo
     #[arg(required_unless_present = "explain", add = ArgValueCompleter::new(completion::skills_and_paths))]
     path: Option<PathBuf>,
     /// Output format
@@ -65,14 +67,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CommandError> {
     }
     let format = if args.json { Format::Json } else { args.format.parse().unwrap_or(Format::Text) };
     // Exit code 1 means the verdict `review`, so other errors must not use it.
-    let path = lookup::find(args.path.as_deref().unwrap_or(Path::new(".")))
-        .map_err(CommandError::without_verdict)?;
+    let typed = args.path.as_deref().unwrap_or(Path::new("."));
+    let path = lookup::find_skills(typed).map_err(CommandError::without_verdict)?;
     let below = skills_below(&path);
     let code = match below.as_slice() {
         [] => exit_code(scan_one(&path, args.deep, format)?),
         [Ok(skill)] => exit_code(scan_one(skill, args.deep, format)?),
         _ if args.deep && lookup::is_skill(&path) => exit_code(scan_one(&path, true, format)?),
-        several => scan_all(&path, several, args.deep, format)?,
+        several => scan_all((&path, typed), several, args.deep, format)?,
     };
     Ok(ExitCode::from(code))
 }
@@ -155,7 +157,7 @@ fn skills_below(path: &Path) -> Vec<Result<PathBuf, Unreadable>> {
 
 /// Scans every skill below a folder; returns the highest exit code.
 fn scan_all(
-    root: &Path,
+    (root, typed): (&Path, &Path),
     skills: &[Result<PathBuf, Unreadable>],
     is_deep: bool,
     format: Format,
@@ -163,7 +165,7 @@ fn scan_all(
     if is_deep {
         return Err(CommandError::input(format!(
             "--deep scans one skill, but {} has {}",
-            root.display(),
+            typed.display(),
             skills.len()
         ))
         .hint("name one of them, or leave out --deep"));

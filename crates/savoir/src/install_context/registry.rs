@@ -18,7 +18,11 @@ use savoir_package::{
 use semver::Version;
 
 use super::{InstallContext, progress};
-use crate::{error::CommandError, evaluations, offline, output, remote::Remote};
+use crate::{
+    error::CommandError,
+    evaluations, offline, output,
+    remote::{Remote, registry_hint},
+};
 
 /// Options that choose registries and network access.
 #[derive(Debug, Default, clap::Args)]
@@ -325,16 +329,15 @@ impl From<RegistryError> for CommandError {
         let failed = match error.code() {
             "digest_mismatch" | "content_mismatch" | "version_changed" | "wrong_registry"
             | "taken_down" => Self::refused(&error),
-            "invalid_registry" | "invalid_token" | "unknown_registry" | "namespace_conflict" => {
-                Self::input(&error)
-            }
+            "no_registry" | "invalid_registry" | "invalid_token" | "unknown_registry"
+            | "namespace_conflict" => Self::input(&error),
             _ => Self::findings(&error),
         };
         let failed = failed.with_code(error.code().to_owned());
         match error {
             RegistryError::None(_) => failed
                 .hint("for a folder, give its path: ./NAME; for a repository: OWNER/REPO")
-                .hint("for a registry: --registry URL, or add one to [registries] in savoir.toml"),
+                .hint(registry_hint()),
             RegistryError::NotARegistry { instead: Some(instead), .. } => {
                 failed.hint(format!("the registry is at {instead}: --registry {instead}"))
             }

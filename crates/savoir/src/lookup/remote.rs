@@ -4,7 +4,7 @@
 use std::{
     env, fs,
     io::{self, IsTerminal as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use savoir_engine::Home;
@@ -13,7 +13,9 @@ use savoir_package::{
     install::{CheckedSkill, FetchReason, FetchedSkill, SkillChecker, locked_source},
     lock::LockedSource,
     registry::{Name, RegistryError},
-    source::{Fetcher, GitSource, OfferedSkill, PinnedSource, Settings, Source, SourceError},
+    source::{
+        Fetcher, GitSource, OfferedSkill, PinnedSource, Settings, Source, SourceError, is_shorthand,
+    },
     trust::TrustStore,
 };
 use savoir_skill::{name::is_unsafe_path_name, version::VersionRange};
@@ -36,7 +38,88 @@ pub(crate) struct Fetched {
     tree: Tree,
     source: LockedSource,
     pub(crate) path: PathBuf,
-    copy: TempDir,
+    _copy: PrivateCopy,
+}
+
+/// All skills of a source, in a private folder that is removed at the end.
+#[derive(Debug)]
+pub(crate) struct FetchedFolder {
+    pub(crate) path: PathBuf,
+    _copy: PrivateCopy,
+}
+
+impl FetchedFolder {
+    /// Fetches the skills of a source; `None` if it does not have several.
+    pub(crate) fn get(text: &str) -> Result<Option<Self>, CommandError> {
+        let failed = |error: &dyn std::fmt::Display| CommandError::findings(error);
+        let here = env::current_dir().map_err(|error| failed(&error))?;
+        let home = Home::from_environment()?;
+        let source = Source::parse(text, &here)?;
+        if matches!(source, Source::Registry { .. }) {
+            return Ok(None);
+        }
+        let fetcher = fetcher(&home);
+        let mut skills = runtime::block_on(async {
+            let offers = match fetcher.offers(&source).await {
+                Ok(offers) if offers.len() > 1 => offers,
+                // [`Fetched::get`] reports an error, and finds skills by their names.
+                _ => return Ok(Vec::new()),
+            };
+            if io::stderr().is_terminal() {
+                output::note(&format!("fetching {} skills of {text}", offers.len()));
+            }
+            let mut skills = Vec::with_capacity(offers.len());
+            for offer in &offers {
+                skills.push((relative(&offer.location()), fetcher.fetch(offer).await?));
+            }
+            Ok(skills)
+        })?;
+        if skills.is_empty() {
+            return Ok(None);
+        }
+        let copy = PrivateCopy::new(&home)?;
+        let path = copy.0.path().join("skills");
+        // A skill that contains others is written before them.
+        skills.sort_by(|(place, _), (other, _)| place.cmp(other));
+        for (place, tree) in skills {
+            let folder = path.join(place);
+            if folder.exists() {
+                continue;
+            }
+            let parent = folder.parent().unwrap_or(&path);
+            fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+            tree.write(&folder).map_err(|error| failed(&error))?;
+        }
+        set_read_only(&path, true).map_err(|error| failed(&error))?;
+        Ok(Some(Self { path, _copy: copy }))
+    }
+}
+
+/// A path inside of a source, without parts that lead out of a folder.
+fn relative(location: &str) -> PathBuf {
+    let inside = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    Path::new(location).components().filter(inside).collect()
+}
+
+/// The error for a missing path that names a repository as `savoir install` does.
+pub(crate) fn missing_shorthand(path: &Path) -> Option<CommandError> {
+    let text = path.to_str().filter(|text| is_shorthand(text))?;
+    path.symlink_metadata().is_err().then(|| {
+        CommandError::input(format!("{text}: the file or folder does not exist"))
+            .hint(format!("for a repository on GitHub: github:{text}"))
+    })
+}
+
+/// A private folder in the cache.
+#[derive(Debug)]
+struct PrivateCopy(TempDir);
+
+impl PrivateCopy {
+    fn new(home: &Home) -> Result<Self, CommandError> {
+        let folder = home.cache_folder(COPIES_FOLDER)?;
+        let copy = tempfile::Builder::new().prefix("skill-").tempdir_in(folder);
+        copy.map(Self).map_err(CommandError::findings)
+    }
 }
 
 impl Fetched {
@@ -57,11 +140,8 @@ impl Fetched {
         };
         let called = arrived.called.as_str();
         let name = if is_unsafe_path_name(called) { "skill" } else { called };
-        let copy = tempfile::Builder::new()
-            .prefix("skill-")
-            .tempdir_in(home.cache_folder(COPIES_FOLDER)?)
-            .map_err(|error| failed(&error))?;
-        let path = copy.path().join(name);
+        let copy = PrivateCopy::new(&home)?;
+        let path = copy.0.path().join(name);
         arrived.tree.write(&path).map_err(|error| failed(&error))?;
         set_read_only(&path, true).map_err(|error| failed(&error))?;
         Ok(Self {
@@ -71,7 +151,7 @@ impl Fetched {
             tree: arrived.tree,
             source: arrived.source,
             path,
-            copy,
+            _copy: copy,
         })
     }
 
@@ -89,11 +169,11 @@ impl Fetched {
     }
 }
 
-impl Drop for Fetched {
+impl Drop for PrivateCopy {
     fn drop(&mut self) {
         // Files in a read-only folder cannot be deleted. If this fails, the copy stays in the
         // cache.
-        let _ = set_read_only(self.copy.path(), false);
+        let _ = set_read_only(self.0.path(), false);
     }
 }
 
@@ -131,15 +211,19 @@ struct FetchedTree {
     tool: Option<String>,
 }
 
+fn fetcher(home: &Home) -> Fetcher {
+    let mut settings = Settings::new(home.cache().join("sources"));
+    settings.network = crate::offline::network(false);
+    Fetcher::new(settings)
+}
+
 fn from_source(
     source: &Source,
     text: &str,
     here: &Path,
     home: &Home,
 ) -> Result<FetchedTree, CommandError> {
-    let mut settings = Settings::new(home.cache().join("sources"));
-    settings.network = crate::offline::network(false);
-    let fetcher = Fetcher::new(settings);
+    let fetcher = fetcher(home);
     runtime::block_on(async {
         let (offer, tool) = choose(&fetcher, source, text).await?;
         Ok(FetchedTree {

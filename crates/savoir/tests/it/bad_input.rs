@@ -228,9 +228,54 @@ fn an_input_from_the_command_line_is_not_printed_raw() {
         }
         let output = command.output().expect("savoir runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{stderr:?}");
+        assert_eq!(output.status.code(), Some(2), "{stderr:?}");
         assert!(stderr.contains("odd"), "{stderr:?}");
         assert!(!stderr.contains("\u{1b}[2J"), "{stderr:?}");
         assert!(forced || !stderr.contains('\u{1b}'), "{stderr:?}");
     }
+}
+
+#[test]
+fn hints_name_the_file_with_the_registries() {
+    let sandbox = Sandbox::new();
+    let text =
+        crate::support::GOOD.replace("name: demo", "name: weather\nmetadata: {version: 1.0.0}");
+    sandbox.write("work/weather/SKILL.md", text);
+    for args in [&["publish", "./weather"][..], &["search", "pdf"], &["install", "pdf"]] {
+        let run = sandbox.run_as("home", "work", args);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("in ~/.config/savoir/config.toml: [registries]"), "{run}");
+        let is_about_paths = run.stderr.contains("for a folder, give its path");
+        assert_eq!(is_about_paths, args[0] == "install", "{run}");
+    }
+    let config = sandbox.run_as("home", "work", &["config"]);
+    assert!(config.stdout.contains("# your settings: ~/.config/savoir/config.toml\n"), "{config}");
+}
+
+#[test]
+fn missing_inputs_are_a_wrong_call_of_render() {
+    let sandbox = Sandbox::new();
+    let text = "---\nname: a\ndescription: d\ninputs: [{name: topic, type: text, required: true}]\n---\n\
+                About {{topic}}.\n";
+    sandbox.write("a/SKILL.md", text);
+    let run = sandbox.run(&["render", "a"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("hint: pass an input with --input NAME=VALUE"), "{run}");
+}
+
+#[test]
+fn strict_says_why_it_fails() {
+    let sandbox = Sandbox::new();
+    let text = crate::support::GOOD.replacen("---\n", "---\nuser-invocabl: true\n", 1);
+    sandbox.write("demo/SKILL.md", text);
+    let run = sandbox.run(&["check", ".", "--strict"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("--strict does not allow warnings"), "{run}");
+}
+
+#[test]
+fn every_agent_is_listed() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.run(&["help", "--agents"]);
+    assert!(run.stdout.contains("\nclaude-code ") && run.stdout.lines().count() > 70, "{run}");
 }

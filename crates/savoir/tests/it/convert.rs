@@ -143,3 +143,13 @@ fn repairs_of_the_input_are_reported() {
     let repaired = |one: &serde_json::Value| one["field"] == "frontmatter";
     assert!(report.as_array().unwrap().iter().any(repaired), "{report}");
 }
+
+#[test]
+fn commands_converted_to_gaia_need_functions() {
+    let sandbox = Sandbox::with_examples();
+    let run =
+        sandbox.run(&["convert", "examples/git-helper", "--to", "gaia", "-o", "out/git-helper"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("warning: GAIA cannot use this skill yet"), "{run}");
+    assert!(run.stderr.contains("in out/git-helper/tools.py"), "{run}");
+}

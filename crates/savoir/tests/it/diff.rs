@@ -69,3 +69,16 @@ fn missing_folder_is_an_error_with_a_hint() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("hint: name a skill's folder"), "{run}");
 }
+
+#[test]
+fn installed_skills_are_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("work/.claude/skills/notes/SKILL.md", OLD);
+    sandbox.write("work/new/SKILL.md", NEW);
+    let run = sandbox.run_as("home", "work", &["diff", "notes", "new"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("  + tool Bash(git:*)\n"), "{run}");
+    let unknown = sandbox.run_as("home", "work", &["diff", "note", "new"]);
+    assert_eq!(unknown.code, 2, "{unknown}");
+    assert!(unknown.stderr.contains("did you mean `notes`?"), "{unknown}");
+}

@@ -423,7 +423,7 @@ fn disabling_for_one_agent_or_one_project() {
     let none = test_env.run(&["disable", "pdf", "--agent", "goose"]);
     assert_eq!(none.code, 2, "{none}");
     assert!(none.stderr.contains("Goose has no setting"), "{none}");
-    assert!(none.stderr.contains("savoir remove pdf --agent goose"), "{none}");
+    assert!(none.stderr.contains("to remove the skill from both: savoir remove pdf"), "{none}");
     let unknown = test_env.run(&["disable", "pdff"]);
     assert!(unknown.stderr.contains("did you mean `pdf`?"), "{unknown}");
     let broken = "{ \"permissions\": 3 }";
@@ -493,4 +493,72 @@ fn enabling_an_unknown_skill_is_an_error() {
     test_env.run_ok(&["remove", "pdf"]);
     test_env.run_ok(&["enable", "pdf"]);
     assert!(!test_env.sandbox.read("home/.claude/settings.json").contains("Skill(pdf)"));
+}
+
+#[test]
+fn all_skills_of_a_source_are_scanned_and_checked() {
+    let test_env = TestEnv::new();
+    let url = test_env.repository(&["hello-world", "commit-message"]);
+    let scan = test_env.run_ok(&["scan", &url]);
+    assert!(scan.stdout.contains("hello-world: allow\n"), "{scan}");
+    assert!(scan.stdout.contains("(2 skills: 0 block, 0 review, 2 allow)"), "{scan}");
+    let check = test_env.run(&["check", &url]);
+    assert!(check.stdout.contains("checked 2 skills"), "{check}");
+    let check = test_env.run(&["check", &url, "--json", "--select", "missing-field"]);
+    assert!(!check.stdout.contains(".cache"), "{check}");
+}
+
+#[test]
+fn a_repository_without_its_host_gets_a_hint() {
+    let test_env = TestEnv::new();
+    for command in ["scan", "check", "info", "show"] {
+        let run = test_env.run(&[command, "acme/skills/pdf"]);
+        assert_ne!(run.code, 0, "{run}");
+        let text = format!("{}{}", run.stdout, run.stderr);
+        assert!(text.contains("for a repository on GitHub: github:acme/skills/pdf"), "{run}");
+    }
+    let file = test_env.run(&["check", "README.md"]);
+    assert!(!file.stdout.contains("savoir list"), "{file}");
+}
+
+#[test]
+fn info_of_a_source_shows_a_skill_that_is_not_installed() {
+    let test_env = TestEnv::new();
+    let url = test_env.repository(&["hello-world"]);
+    let info = test_env.run_ok(&["info", &format!("{url}/hello-world")]);
+    assert!(info.stdout.contains("state          not installed\n"), "{info}");
+    assert!(info.stdout.contains("source         git+file://"), "{info}");
+    assert!(!info.stdout.contains("folder") && !info.stdout.contains("tries"), "{info}");
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let test_env = TestEnv::new();
+    for folder in ["a-skill-with-a-rather-long-name", "b"] {
+        test_env.skill(&format!("project/.claude/skills/{folder}"), "1.2.3");
+    }
+    for args in ["list", "list --long", "which b"] {
+        let args = format!("stty cols 60; exec \"$0\" {args}");
+        let savoir = test_env.sandbox.command_as("home", "project", &[]);
+        let mut command = Command::new("sh");
+        command.args(["-c", &args]).arg(savoir.get_program());
+        command.current_dir(test_env.sandbox.path("project"));
+        command.env("HOME", test_env.sandbox.path("home")).env("PATH", "/usr/bin:/bin");
+        let run = crate::support::terminal::run_alone(&command, &[]);
+        assert_eq!(run.code, 0, "{run}");
+        let wide = run.stderr.lines().filter(|line| line.trim_end().chars().count() > 60);
+        assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new(), "{args}: {run}");
+        assert!(run.stderr.contains("1.2.3"), "{run}");
+    }
+}
+
+#[test]
+fn ctrl_c_in_the_list_of_skills_cancels() {
+    let test_env = TestEnv::new();
+    let url = test_env.repository(&["hello-world", "commit-message"]);
+    let command = test_env.sandbox.command_as("home", "project", &["install", &url]);
+    let run = crate::support::terminal::run_alone(&command, &[("space selects", "\x03")]);
+    assert_eq!(run.code, 130, "{run}");
+    assert!(run.stderr.contains("\x1b[?25herror: canceled"), "{run}");
+    assert!(run.stderr.contains("\x1b[4B"), "the cursor is below the list: {run}");
 }

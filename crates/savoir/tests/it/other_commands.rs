@@ -44,7 +44,7 @@ fn render_follows_the_dialect() {
         "{run}"
     );
     let run = sandbox.run(&["render", "examples/article-summary"]);
-    assert_eq!(run.code, 1);
+    assert_eq!(run.code, 2);
     assert!(run.stderr.contains("article"), "{run}");
     let run = sandbox.run(&[
         "render", "examples/pull-request-review", "--input", "pull_request=https://x.org/1",
@@ -55,7 +55,7 @@ fn render_follows_the_dialect() {
     );
     let run =
         sandbox.run(&["render", "examples/pull-request-review", "--input", "pull_request=none"]);
-    assert_eq!(run.code, 1, "{run}");
+    assert_eq!(run.code, 2, "{run}");
     sandbox.write("values.json", "{\"issue\": \"42\", \"branch\": \"fix\"}");
     let run = sandbox.run(&["render", "examples/fix-issue", "--inputs", "values.json"]);
     assert!(run.stdout.contains("# Fix issue 42") && run.stdout.contains("`fix`"), "{run}");

@@ -221,7 +221,9 @@ pub(crate) fn run(
     };
     let succeeded = watched().map_err(io_error_at(&program))?;
     if succeeded {
-        errors.iter().for_each(|line| progress(line));
+        for line in &errors {
+            progress(line);
+        }
         return Ok(());
     }
     let tail: Vec<String> = tail.into();

@@ -171,8 +171,8 @@ impl RunContext<'_> {
         } else {
             refused
                 .hint(format!(
-                    "to approve it: savoir approve {path}{additions}; without a terminal, read what \
-                     this prints, then add --yes"
+                    "to approve it: savoir approve {path}{additions}; in a script, add --yes after \
+                     you have read what it may do"
                 ))
                 .hint(once)
         }

@@ -1,13 +1,22 @@
 //! The list from which a user picks skills: space selects, enter confirms, typing filters.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    fmt, io, process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 use inquire::{InquireError, MultiSelect};
 use savoir_package::source::OfferedSkill;
+use tokio::signal::unix::{SignalKind, signal};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::truncate_description;
-use crate::{error::CommandError, output};
+use crate::{error::CommandError, output, runtime};
 
 /// Lines per page.
 const LINES_PER_PAGE: usize = 15;
@@ -17,6 +26,9 @@ const DEFAULT_WIDTH: usize = 80;
 
 /// Columns of the cursor and the check box before each line, and one that stays free.
 const MARK_WIDTH: usize = 7;
+
+/// Exit code of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
 
 /// One line of the list.
 struct Line<'a> {
@@ -71,17 +83,65 @@ pub(super) fn pick(
     let max_width = output::width().unwrap_or(DEFAULT_WIDTH).saturating_sub(MARK_WIDTH);
     let lines = offers.iter().map(|offer| Line { offer, width, max_width }).collect();
     let title = format!("{} has {} skills", output::cell(typed), offers.len());
+    let interrupt = InterruptWatch::start()?;
     let picked = MultiSelect::new(&title, lines)
         .with_page_size(LINES_PER_PAGE)
         .with_help_message("space selects, enter confirms, type to filter, right arrow selects all")
         .with_scorer(&|typed, line, _, _| line.score(typed))
         .with_formatter(&|picked| output::plural(picked.len(), "skill"))
         .prompt();
+    let is_interrupted = matches!(&picked, Err(InquireError::OperationInterrupted))
+        || matches!(&picked, Err(InquireError::IO(error)) if is_interrupt(error));
+    if !is_interrupted {
+        interrupt.stop();
+    }
     match picked {
         Ok(picked) => Ok(picked.into_iter().map(|line| line.offer.clone()).collect()),
-        Err(InquireError::OperationCanceled | InquireError::OperationInterrupted) => Ok(Vec::new()),
+        Err(InquireError::OperationCanceled) => Ok(Vec::new()),
+        Err(InquireError::OperationInterrupted) => Err(interrupted_error()),
+        Err(InquireError::IO(error)) if is_interrupt(&error) => Err(interrupted_error()),
         Err(error) => Err(CommandError::input(format!("the list cannot be shown: {error}"))
             .hint("choose with --skill NAME, or take all with --all")),
+    }
+}
+
+fn is_interrupt(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Interrupted
+}
+
+fn interrupted_error() -> CommandError {
+    CommandError::exited(INTERRUPTED, "canceled").with_code("canceled")
+}
+
+/// Keeps Ctrl-C from ending the program while the list is shown, since the cursor would stay in the
+/// list. Afterwards, Ctrl-C ends the program again.
+struct InterruptWatch {
+    is_shown: Arc<AtomicBool>,
+}
+
+impl InterruptWatch {
+    fn start() -> Result<Self, CommandError> {
+        let is_shown = Arc::new(AtomicBool::new(true));
+        let runtime = runtime::new()?;
+        let mut signals = {
+            let _context = runtime.enter();
+            signal(SignalKind::interrupt())?
+        };
+        let flag = Arc::clone(&is_shown);
+        thread::spawn(move || {
+            runtime.block_on(async {
+                while signals.recv().await.is_some() {
+                    if !flag.load(Ordering::SeqCst) {
+                        process::exit(i32::from(INTERRUPTED));
+                    }
+                }
+            });
+        });
+        Ok(Self { is_shown })
+    }
+
+    fn stop(self) {
+        self.is_shown.store(false, Ordering::SeqCst);
     }
 }
 

@@ -40,7 +40,7 @@ fn sources_without_skills_are_errors() {
     fails(&test_env, &["install", "https://127.0.0.1:1/pdf.zip"], 1, &["127.0.0.1"]);
     fs::create_dir_all(test_env.sandbox.path("elsewhere/empty")).expect("a folder");
     fails(&test_env, &["install", "../elsewhere/empty"], 1, &["no SKILL.md"]);
-    fails(&test_env, &["install", "pdf@^1.0"], 1, &["--registry"]);
+    fails(&test_env, &["install", "pdf@^1.0"], 2, &["--registry"]);
     fails(
         &test_env,
         &["install", "../elsewhere/pdf", "--agent", "claude-cod"],

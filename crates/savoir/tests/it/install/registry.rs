@@ -319,7 +319,7 @@ fn private(path: &Path) {
 fn missing_skill_is_an_error() {
     let test_env = TestEnv::new();
     let none = test_env.run(&["install", "pdf@^1.0"]);
-    assert!(none.code == 1 && none.stderr.contains("--registry"), "{none}");
+    assert!(none.code == 2 && none.stderr.contains("--registry"), "{none}");
     let url = test_env.registry();
     let unknown = test_env.run(&["install", "pdf", "--registry", &url]);
     assert!(unknown.code == 1 && unknown.stderr.contains("pdf"), "{unknown}");

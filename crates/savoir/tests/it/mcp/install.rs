@@ -217,3 +217,53 @@ fn user_is_asked_before_settings_change() {
     assert_eq!((&server["type"], &server["args"][0]), (&"stdio".into(), &"mcp".into()), "{text}");
     assert!(server["command"].as_str().unwrap().ends_with("/savoir"), "{text}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn several_agents_are_configured_at_once() {
+    let sandbox = sandbox_with_examples(&[]);
+    let all =
+        run(&sandbox, &["install", "-a", "cursor,gemini-cli", "--agent", "github-copilot", "-y"]);
+    assert_eq!(all.code, 0, "{all}");
+    for (agent, file) in [
+        ("cursor", "home/.cursor/mcp.json"),
+        ("gemini-cli", "home/.gemini/settings.json"),
+        ("github-copilot", "home/.config/Code/User/mcp.json"),
+    ] {
+        assert!(all.stderr.contains(&format!("{agent} now starts Savoir")), "{all}");
+        assert!(sandbox.read(file).contains("savoir"), "{agent}");
+    }
+    let gone = run(&sandbox, &["uninstall", "--agent", "gemini", "--yes"]);
+    assert!(gone.stderr.contains("gemini-cli no longer starts Savoir"), "{gone}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_agent_those_in_use_are_configured() {
+    let sandbox = sandbox_with_examples(&[]);
+    let none = run(&sandbox, &["install", "--yes"]);
+    assert_eq!(none.code, 2, "{none}");
+    assert!(none.stderr.contains("name agents with --agent: claude-code, codex,"), "{none}");
+    for folder in ["home/.claude", "home/.codex", "home/.config/goose"] {
+        fs::create_dir_all(sandbox.path(folder)).expect("a folder");
+    }
+    let found = run(&sandbox, &["install", "--yes"]);
+    assert_eq!(found.code, 0, "{found}");
+    assert!(sandbox.read("home/.claude.json").contains("savoir"), "{found}");
+    assert!(sandbox.read("home/.codex/config.toml").contains("savoir"), "{found}");
+    assert!(!found.stderr.contains("cursor"), "{found}");
+    let gone = run(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(gone.code, 0, "{gone}");
+    assert!(!sandbox.path("home/.claude.json").exists(), "{gone}");
+}
+
+#[test]
+fn agents_that_cannot_be_configured_are_explained() {
+    let sandbox = sandbox_with_examples(&[]);
+    let goose = run(&sandbox, &["install", "--agent", "goose"]);
+    assert_eq!(goose.code, 2, "{goose}");
+    assert!(goose.stderr.contains("cannot change the MCP settings of goose"), "{goose}");
+    assert!(goose.stderr.contains("by hand"), "{goose}");
+    let unknown = run(&sandbox, &["install", "--agent", "emacs"]);
+    assert!(unknown.stderr.contains("`savoir help --agents` lists all agents"), "{unknown}");
+}

@@ -437,3 +437,14 @@ fn error_without_a_hint_prints_no_empty_hint() {
     let show = run_in(&test_env, ".", &["show", "/proc/self/mem"]);
     assert!(show.code == 2 && !show.stderr.contains("hint:"), "{show}");
 }
+
+#[test]
+fn a_missing_script_is_the_error_whatever_its_arguments_are() {
+    let test_env = scripts(&[("a.sh", "true\n")]);
+    for words in [&[][..], &["one"]] {
+        let target = test_env.skill("tools/scripts/b.shh");
+        let run = test_env.savoir(&[&["run", &target], words].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("the file scripts/b.shh does not exist"), "{run}");
+    }
+}
