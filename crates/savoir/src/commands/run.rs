@@ -399,7 +399,7 @@ impl RunContext<'_> {
         let Args { params, params_json, inputs, exec_fences, record, words, model, .. } = self.args;
         let has_params = !params.is_empty() || params_json.is_some();
         let is_script = tool.is_some_and(|tool| self.is_script(tool));
-        let is_tool = |tool: &str| call::tool(&self.loaded_skill.skill, tool).is_ok();
+        let is_tool = |tool: &str| call::find_tool(&self.loaded_skill.skill, tool).is_ok();
         if tool.is_some_and(|tool| !is_script && !is_tool(tool)) {
             // The run fails because there is no such tool, whatever the arguments are.
             return None;
