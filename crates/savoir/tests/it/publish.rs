@@ -222,7 +222,7 @@ fn publish_needs_registry_token_and_consent() {
     let sandbox = sandbox(SKILL);
     let nowhere = run(&sandbox, &["publish", "pdf", "--yes"]);
     assert!(nowhere.stderr.contains("--registry URL"), "{nowhere}");
-    assert_eq!(nowhere.code, 1);
+    assert_eq!(nowhere.code, 2);
     let url = "http://127.0.0.1:9/registry";
     let stranger = run(&sandbox, &["publish", "pdf", "--yes", "--registry", url]);
     assert_eq!(stranger.code, 3, "{stranger}");

@@ -58,7 +58,7 @@ fn skill_of_another_mode_is_withheld_with_the_reason() {
     let mut client = Client::new(&sandbox);
     let result = client.call("use_skill", &json!({"name": "dev-only"}));
     assert_eq!(code(&result), "not-in-mode", "{result}");
-    assert!(result.to_string().contains("for the mode Dev alone"), "{result}");
+    assert!(result.to_string().contains("are only offered in mode Dev"), "{result}");
     let found = client.call("search_skills", &json!({"query": "dev-only"}));
     let names = |found: &Value| found["structuredContent"]["skills"].to_string();
     assert!(!names(&found).contains("dev-only"), "{found}");
