@@ -221,16 +221,15 @@ fn table_within<const N: usize>(
             continue;
         }
         let ranked = (0..N).filter(|at| is_shown[*at] && columns[*at].rank > 0);
-        match ranked.max_by_key(|at| columns[*at].rank) {
-            Some(at) => is_shown[at] = false,
-            // Nothing else can be left out.
-            None => {
-                (0..N)
-                    .filter(|at| is_shown[*at])
-                    .for_each(|at| widths[at] = widths[at].min(min(at)));
-                break;
-            }
+        if let Some(at) = ranked.max_by_key(|at| columns[*at].rank) {
+            is_shown[at] = false;
+            continue;
         }
+        // Nothing else can be left out.
+        for at in (0..N).filter(|at| is_shown[*at]) {
+            widths[at] = widths[at].min(min(at));
+        }
+        break;
     }
     for row in &mut rows {
         for (at, cell) in row.iter_mut().enumerate() {

@@ -458,13 +458,11 @@ fn declared_registry(submission: &Submission) -> Option<String> {
 fn home(args: &Args, request: &PublishRequest) -> Result<Client, CommandError> {
     let registries = Remote::default().all(Network::Online)?;
     let declared = declared_registry(&request.submission);
-    Ok(match args.registry.as_ref().or(declared.as_ref()) {
-        Some(typed) => registries.named(typed)?,
-        None => {
-            let found = registries.client_of(&request.submission.name);
-            found.map_err(remote::without_install_hints)?.clone()
-        }
-    })
+    if let Some(typed) = args.registry.as_ref().or(declared.as_ref()) {
+        return Ok(registries.named(typed)?);
+    }
+    let found = registries.client_of(&request.submission.name);
+    Ok(found.map_err(remote::without_install_hints)?.clone())
 }
 
 /// The registry to publish in, with the token of the user.
