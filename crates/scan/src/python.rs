@@ -61,13 +61,14 @@ pub(super) fn read_with(text: &str, state: &mut CrossFileState) -> Result<Action
         // More rounds only while calls that are not followed pass something new to a function.
         // Rounds that cost little may be more.
         let last = reader.steps + reader.followed;
-        let is_exhausted = total > MAX_STEPS && last > MAX_CHEAP_STEPS || total > MAX_TOTAL_STEPS;
+        let is_cheap = last <= MAX_CHEAP_STEPS || round == 2 && last <= 2 * MAX_CHEAP_STEPS;
+        let is_exhausted = total > MAX_STEPS && !is_cheap || total > MAX_TOTAL_STEPS;
         if round > 1 && (reader.not_followed.is_none() || is_exhausted) {
             break;
         }
         // Large programs call more than can be followed one by one. From now on, each function is read
         // once per round, with what all of its calls pass to it.
-        if reader.followed >= MAX_FOLLOWED_STEPS && !reader.merges_calls {
+        if round > 1 && reader.followed >= MAX_FOLLOWED_STEPS && !reader.merges_calls {
             reader.merges_calls = true;
             followed_actions = std::mem::take(&mut reader.actions);
         }
@@ -113,7 +114,7 @@ const MAX_FOLLOWED_STEPS: usize = 100_000;
 
 /// Maximum number of expressions that are evaluated in all rounds, if no round evaluates more than
 /// [`MAX_CHEAP_STEPS`].
-const MAX_TOTAL_STEPS: usize = 600_000;
+const MAX_TOTAL_STEPS: usize = 800_000;
 const MAX_CHEAP_STEPS: usize = 130_000;
 
 /// Maximum number of times that a file is read.
