@@ -89,7 +89,7 @@ fn errors_have_hints() {
     let run = sandbox.run(&["run", "keeper/scripts/keep.sh", "--param", "a=b"]);
     assert!(run.stderr.ends_with("hint: pass arguments to a script after its path\n"), "{run}");
     let run = sandbox.run(&["run", "keeper/kep.sh"]);
-    assert!(run.stderr.contains("name a script by its path in its folder"), "{run}");
+    assert!(run.stderr.contains("pass the path of a script in its folder"), "{run}");
 }
 
 #[test]
