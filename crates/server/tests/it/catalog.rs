@@ -515,7 +515,7 @@ mod integrations {
         }
         let ProjectionReport { removed, broken, .. } = ended.expect("the round ends").unwrap();
         assert_eq!((removed, broken.len()), (Vec::new(), 1), "{broken:?}");
-        assert!(broken[0].contains("no file"), "{broken:?}");
+        assert!(broken[0].contains("not a file"), "{broken:?}");
     }
 
     /// Whether another process can get the lease, which it then holds for `length`.

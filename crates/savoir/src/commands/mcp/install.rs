@@ -36,8 +36,8 @@ Examples:
   savoir mcp install --agent vscode --scope project --yes
 
 It can configure claude-code, codex, cursor, gemini-cli, opencode, qwen-code, github-copilot and
-windsurf. The change is shown first, and nothing else in the file changes. A copy of the old file is stored,
-and `savoir mcp uninstall` undoes the change.")]
+windsurf. The change is shown first, and nothing else in the file changes. A copy of the old file
+is stored, and `savoir mcp uninstall` undoes the change.")]
 pub(crate) struct Install {
     #[command(flatten)]
     place: ServerArgs,
