@@ -165,7 +165,7 @@ async fn tokens_of_the_server_work_for_the_registry() {
             let body = json!({"name": "x", "scopes": ["registry:read:acme"]});
             let reply = ada.post("/api/v1/auth/tokens", &body).await;
             assert_eq!(reply.status, 422, "{}", reply.text);
-            assert!(reply.text.contains("write 'registry:read'"), "{}", reply.text);
+            assert!(reply.text.contains("use 'registry:read'"), "{}", reply.text);
             // The right to read is never limited to a namespace.
             let body = json!({"scopes": ["read", "publish"], "namespace": "acme"});
             program(server, &ada, &body).await;
