@@ -319,7 +319,7 @@ rule! {
     /// ---
     /// name: git-history
     /// description: Explains who changed a line. Use when someone asks why code is as it is.
-    /// license: MIT
+    /// licence: MIT
     /// ---
     /// # Git history
     ///
