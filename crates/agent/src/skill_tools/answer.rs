@@ -44,7 +44,7 @@ pub(super) fn answer(finished: &FinishedRun, left: &LeftFiles) -> ToolAnswer {
             data["files"] = json!(left.iter().take(MAX_LISTED_FILES).collect::<Vec<_>>());
         }
         Err(why) => {
-            data["files_lost"] = json!(format!("files left by the run could not be stored: {why}"))
+            data["files_lost"] = json!(format!("files left by the run could not be stored: {why}"));
         }
     }
     if !finished.outcome.moved_files.is_empty() {

@@ -16,7 +16,7 @@ use super::{
 
 pub(super) const VERSION: &str = "2.1.327";
 
-/// Maximum UTF-16 units of description and when_to_use together.
+/// Maximum UTF-16 units of description and `when_to_use` together.
 const MAX_DESCRIPTION_UNITS: usize = 1536;
 /// UTF-16 units of a line of the text that stands for a missing description.
 const MAX_FIRST_LINE_UNITS: usize = 100;
